@@ -1,0 +1,36 @@
+# Everything runs in .venv, which the first target that needs it builds.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint format test-gpu test-engines clean
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("sns-gate needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
+
+lint: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.10 sns_gate/worker sns_gate/protocol.py sns_gate/discovery.py sns_gate/timers sns_gate/errors.py
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+test: lint
+	$(BIN)/python -m pytest -m 'not gpu' -n 2 --cov --cov-report=term
+
+test-gpu: $(READY)
+	$(BIN)/python -m pytest -m gpu
+
+clean:
+	rm -rf $(VENV) demo-result

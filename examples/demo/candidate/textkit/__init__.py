@@ -1,0 +1,34 @@
+"""Small pieces of text work, in the standard library alone."""
+
+import zlib
+
+
+def checksum(data):
+    """CRC of all blocks of some bytes."""
+    value = 0
+    for start in range(0, len(data), 512):
+        value = zlib.crc32(data[start : start + 512], value)
+    return value
+
+
+def count_words(words):
+    """How often each word occurs."""
+    counts = {}
+    for word in words:
+        counts[word] = counts.get(word, 0) + 1
+    return counts
+
+
+def squeeze(lines):
+    """Lines without the white space around them, and without empty ones."""
+    kept = []
+    for line in lines:
+        text = line.strip()
+        if text and not text.isspace():
+            kept.append(text.replace("\t", " "))
+    return kept
+
+
+def longest(words, count):
+    """The longest words, longest first."""
+    return sorted(words, key=lambda word: (-len(word), word))[:count]

@@ -1,0 +1,239 @@
+"""Arguments to calls and exceptions to exit codes; heavy imports wait for their command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from sns_gate import __version__
+from sns_gate.errors import (
+    GateError,
+    NothingCompared,
+    RefusedRun,
+    Terminated,
+    UsageError,
+    WorkerError,
+)
+
+if TYPE_CHECKING:
+    from sns_gate.config import Layers
+
+_EXIT_OK, _EXIT_FAIL, _EXIT_USAGE, _EXIT_REFUSED, _EXIT_NOTHING, _EXIT_INTERNAL = 0, 1, 2, 3, 5, 70
+DEFAULT_RESULT = "result.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        options = _parser(given).parse_args(given)
+        with _signals_raise():
+            return int(options.run(options))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _EXIT_FAIL
+    except (GateError, KeyboardInterrupt) as error:
+        return _expected_ending(error)
+    except Exception as error:  # noqa: BLE001 (the one broad catch: a bug ends in 70, never in a pass)
+        traceback.print_exc()
+        return _say(
+            f"internal {type(error).__name__}, which is a fault of sns-gate, so there is no "
+            f"verdict; please report it with the lines above",
+            _EXIT_INTERNAL,
+        )
+
+
+def _expected_ending(error: BaseException) -> int:
+    """The exit code of an ending that has a name, once it has been said."""
+    match error:
+        case Terminated():
+            return _say(str(error), 128 + signal.SIGTERM)
+        case NothingCompared():
+            return _say(str(error), _EXIT_NOTHING)
+        case RefusedRun() | WorkerError():
+            return _say(f"refused: {error}", _EXIT_REFUSED)
+        case UsageError():
+            return _say(str(error), _EXIT_USAGE)
+        case _:
+            return _say("interrupted", 128 + signal.SIGINT)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from sns_gate.gate import check
+    from sns_gate.report.json import ResultFile
+    from sns_gate.report.terminal import LiveProgress, PlainProgress, console_for, render
+    from sns_gate.rig import CheckRequest
+
+    console = console_for(sys.stdout)
+    progress = LiveProgress(console) if console.is_terminal else PlainProgress(console)
+    file = ResultFile(Path(options.json).absolute())
+    file.require_writable()
+    request = CheckRequest(
+        folder=Path.cwd(),
+        baseline=options.baseline,
+        candidate=options.candidate,
+        layers=_layers(options),
+        environment=dict(os.environ),
+    )
+    progress.start()
+    try:
+        result = check(request, progress, file.save)
+    finally:
+        progress.stop()
+    render(result, console)
+    if file.failure is not None:
+        raise file.failure
+    return result.exit_code
+
+
+def _report(options: argparse.Namespace) -> int:
+    from sns_gate.report import json as result_file
+    from sns_gate.report.terminal import console_for, render
+
+    result = result_file.read(Path(options.result))
+    render(result, console_for(sys.stdout))
+    return result.exit_code
+
+
+def _schema(_: argparse.Namespace) -> int:
+    from sns_gate.report.json import schema
+
+    sys.stdout.write(schema() + "\n")
+    return _EXIT_OK
+
+
+def _layers(options: argparse.Namespace) -> Layers:
+    from sns_gate.config import Layers, Source, read_environment, setting_options
+
+    given = {
+        option.name: value
+        for option in setting_options()
+        if (value := getattr(options, option.name.replace("-", "_"))) is not None
+    }
+    for name in ("benchmarks", "python"):  # as the user's shell means them
+        if name in given:
+            given[name] = str(Path(given[name]).absolute())
+    return Layers(read_environment(os.environ), Source("the command line", given))
+
+
+def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sns-gate",
+        description="Times a candidate revision against a freshly timed baseline on the same GPU "
+        "and says whether it is slower, how surely, and where it cannot know.",
+        epilog="Start with: sns-gate check --baseline HEAD~1",
+    )
+    parser.add_argument("--version", action="version", version=f"sns-gate {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_check(commands, with_settings="check" in given)
+    report = commands.add_parser("report", help="show a result file again, without a GPU")
+    report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
+    report.set_defaults(run=_report)
+    schema = commands.add_parser("schema", help="print the JSON schema of result files")
+    schema.set_defaults(run=_schema)
+    return parser
+
+
+def _add_check(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], *, with_settings: bool
+) -> None:
+    check = commands.add_parser(
+        "check",
+        help="judge a candidate revision against a baseline",
+        description="Judges every benchmark case of the candidate against the baseline: both are "
+        "timed now, alternately, in several processes on the same device.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+    )
+    check.set_defaults(run=_check)
+    check.add_argument("-h", "--help", action=_CheckHelp, help="show this help and exit")
+    check.add_argument(
+        "--baseline",
+        metavar="REF",
+        help="revision to compare with (default: the merge base with the remote's default branch)",
+    )
+    check.add_argument(
+        "--candidate",
+        metavar="REF",
+        help="revision to judge (default: the working tree as it is, uncommitted changes included)",
+    )
+    check.add_argument(
+        "--json",
+        metavar="FILE",
+        default=DEFAULT_RESULT,
+        help=f"where the result is kept, saved after every case (default: {DEFAULT_RESULT})",
+    )
+    if with_settings:  # they cost an import that 'sns-gate --help' need not wait for
+        _add_settings(check)
+
+
+def _add_settings(check: argparse.ArgumentParser) -> None:
+    """Every setting is an option of the same name."""
+    from sns_gate.config import setting_options
+
+    for option in setting_options():
+        check.add_argument(
+            f"--{option.name}",
+            metavar=option.metavar,
+            action="append" if option.repeats else "store",
+            default=None,
+            help=option.help.replace("%", "%%"),
+        )
+
+
+class _CheckHelp(argparse.Action):
+    """Shows the help with the exit codes behind it."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002 (argparse's name)
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> NoReturn:
+        from sns_gate.verdict import EXIT_MEANINGS
+
+        del namespace, values, option_string
+        rows = "\n".join(f"  {int(code):>3}  {text}" for code, text in EXIT_MEANINGS.items())
+        parser.epilog = f"exit codes:\n{rows}"
+        parser.print_help()
+        parser.exit(_EXIT_OK)
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the check like Ctrl-C: through its own clean-up."""
+
+    def end(number: int, _: FrameType | None) -> NoReturn:
+        # A second signal must not cut the clean-up short; SIGKILL always can.
+        for caught in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(caught, signal.SIG_IGN)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise Terminated(number)
+
+    before = {}
+    for caught in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(caught) is not signal.SIG_IGN:
+            before[caught] = signal.signal(caught, end)
+    try:
+        yield
+    finally:
+        for caught, handler in before.items():
+            signal.signal(caught, handler)
+
+
+def _say(text: str, code: int) -> int:
+    sys.stderr.write(f"sns-gate: {text}\n")
+    return code

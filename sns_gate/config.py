@@ -1,0 +1,327 @@
+"""Settings from defaults, file, environment and command line; it reads no repository."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from sns_gate.errors import ConfigError
+from sns_gate.stats import MIN_CLUSTERS
+from sns_gate.types import Record
+
+TABLE = "tool.sns-gate"
+FILE = "sns-gate.toml"
+ENVIRONMENT_PREFIX = "SNS_GATE_"
+
+Conclusion = Literal["failure", "neutral", "success"]
+
+
+def _share(value: object) -> object:
+    """Read ``2%`` as 0.02, and leave every other value to pydantic."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return float(value.strip()[:-1]) / 100
+    return value
+
+
+def _words(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Share = Annotated[float, BeforeValidator(_share)]
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+
+
+def kebab(name: str) -> str:
+    """The spelling of a setting in files and on the command line."""
+    return name.replace("_", "-")
+
+
+class Settings(Record):
+    """Every setting of a check: policy says what passes, the others say how to measure."""
+
+    model_config = ConfigDict(alias_generator=kebab, populate_by_name=False)
+
+    benchmarks: Path = Field(
+        Path("benchmarks"),
+        description="folder of bench_*.py files; may lie outside the repository",
+        json_schema_extra={"metavar": "DIR"},
+    )
+    filter: Words = Field(
+        (),
+        description="measure only cases whose id matches this pattern or holds this text; "
+        "may be repeated",
+        json_schema_extra={"metavar": "PATTERN"},
+    )
+    device: str = Field(
+        "auto",
+        pattern=r"^(auto|cpu|cuda(:\d+)?)$",
+        description="auto, cuda, cuda:N or cpu; auto is CUDA where an NVIDIA driver is present",
+        json_schema_extra={"metavar": "DEVICE"},
+    )
+    tolerance: Share = Field(
+        0.02,
+        gt=0,
+        lt=1,
+        description="largest increase in time worth letting pass, such as 0.02 or 2%",
+        json_schema_extra={"metavar": "SHARE", "policy": True},
+    )
+    precision: Share | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="half-width at which measuring stops (default: a quarter of the tolerance)",
+        json_schema_extra={"metavar": "SHARE"},
+    )
+    budget: float = Field(
+        900.0,
+        gt=0,
+        description="seconds of measuring to spend on all cases beyond their first rotation",
+        json_schema_extra={"metavar": "SECONDS"},
+    )
+    processes: int = Field(
+        4,
+        ge=MIN_CLUSTERS,
+        le=64,
+        description="worker processes a side; more of them make narrower intervals",
+        json_schema_extra={"metavar": "N"},
+    )
+    placements: int = Field(
+        4,
+        ge=1,
+        le=64,
+        description="fresh allocations of a case's inputs in one rotation",
+        json_schema_extra={"metavar": "N"},
+    )
+    python: Path | None = Field(
+        None,
+        description="interpreter of the workers, the one that has torch (default: this one)",
+        json_schema_extra={"metavar": "FILE"},
+    )
+    cpus: int = Field(
+        1,
+        ge=1,
+        description="CPU cores that all workers share on the CPU device",
+        json_schema_extra={"metavar": "N"},
+    )
+    seed: int = Field(
+        0,
+        ge=0,
+        description="seed of inputs and orders; stands in the result",
+        json_schema_extra={"metavar": "N"},
+    )
+    timeout: float = Field(
+        300.0,
+        gt=0,
+        description="seconds that compiling or setting up one case may take before it is broken",
+        json_schema_extra={"metavar": "SECONDS"},
+    )
+    build: Words = Field(
+        (),
+        description="command run in each revision before measuring, with {worktree}, {prefix} "
+        "and {python}; may be repeated",
+        json_schema_extra={"metavar": "COMMAND"},
+    )
+    pythonpath: Words | None = Field(
+        None,
+        description="folders of a revision to import from (default: src if it is there, and the "
+        "root); may be repeated",
+        json_schema_extra={"metavar": "DIR"},
+    )
+    pass_env: Words = Field(
+        (),
+        description="environment variable to hand to builds and workers; may be repeated",
+        json_schema_extra={"metavar": "NAME"},
+    )
+    on_refused: Conclusion = Field(
+        "failure",
+        description="the check's conclusion where a case was refused",
+        json_schema_extra={"metavar": "CONCLUSION", "policy": True},
+    )
+    on_inconclusive: Conclusion = Field(
+        "neutral",
+        description="the check's conclusion where a case is inconclusive",
+        json_schema_extra={"metavar": "CONCLUSION", "policy": True},
+    )
+    policy_from: Literal["baseline", "candidate"] = Field(
+        "candidate",
+        description="the revision whose configuration says what passes; baseline for pull requests",
+        json_schema_extra={"metavar": "SIDE"},
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _explain_zero(cls, values: object) -> object:
+        if isinstance(values, dict) and _share(values.get("tolerance", 1)) in (0, "0", "0.0"):
+            raise ValueError(
+                "a tolerance of 0 asks for proof that nothing changed at all, which no "
+                "measurement gives; use the smallest slowdown that matters to you, 0.005 for 0.5%"
+            )
+        return values
+
+    def precision_for(self, tolerance: float) -> float:
+        """The half-width at which a case of this tolerance stops, on the log scale."""
+        return self.precision if self.precision is not None else tolerance / 4
+
+
+POLICY = tuple(
+    kebab(name)
+    for name, field in Settings.model_fields.items()
+    if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("policy")
+)
+
+
+@dataclass(frozen=True)
+class Option:
+    """A setting as an option of a command.
+
+    Attributes:
+        name: in kebab-case, without dashes.
+        metavar: what its value is called.
+        help: what it does, with its default.
+        repeats: it may be given several times.
+    """
+
+    name: str
+    metavar: str
+    help: str
+    repeats: bool
+
+
+def setting_options() -> list[Option]:
+    """Every setting as an option, in their order."""
+    options = []
+    for name, field in Settings.model_fields.items():
+        extra = field.json_schema_extra
+        metavar = str(extra["metavar"]) if isinstance(extra, dict) else name.upper()
+        text, default = field.description or "", field.default
+        if default not in (None, ()) and "default:" not in text:
+            text = f"{text} (default: {default})"
+        options.append(
+            Option(kebab(name), metavar, text, isinstance(default, tuple) or name == "pythonpath")
+        )
+    return options
+
+
+@dataclass(frozen=True)
+class Source:
+    """Raw settings under their kebab-case names, and where they stand."""
+
+    name: str
+    values: Mapping[str, object]
+
+
+def read_file(root: Path) -> Source:
+    """The settings of ``sns-gate.toml`` or of ``[tool.sns-gate]`` under this folder.
+
+    Raises:
+        ConfigError: both exist, one is not valid TOML, or a key is unknown.
+    """
+    own, shared = root / FILE, root / "pyproject.toml"
+    table = _toml(shared).get("tool", {}) if shared.is_file() else {}
+    inside = table.get("sns-gate") if isinstance(table, dict) else None
+    if own.is_file() and inside is not None:
+        raise ConfigError(
+            f"both {own} and [{TABLE}] in {shared} exist, so it is unclear which one holds; "
+            f"move everything into one of them"
+        )
+    values = _toml(own) if own.is_file() else inside or {}
+    name = str(own) if own.is_file() else f"[{TABLE}] in {shared}"
+    if not isinstance(values, dict):
+        raise ConfigError(f"{name} must be a table of settings")
+    _refuse_unknown(values, name)
+    return Source(name, values)
+
+
+def read_environment(environment: Mapping[str, str]) -> Source:
+    """The settings of variables such as ``SNS_GATE_TOLERANCE``.
+
+    Raises:
+        ConfigError: a variable with the prefix names no setting.
+    """
+    values = {
+        kebab(name.removeprefix(ENVIRONMENT_PREFIX).lower()): value
+        for name, value in environment.items()
+        if name.startswith(ENVIRONMENT_PREFIX)
+    }
+    _refuse_unknown(values, "the environment")
+    return Source("the environment", values)
+
+
+@dataclass(frozen=True)
+class Layers:
+    """What lies above the configuration file, weakest first.
+
+    Attributes:
+        environment: settings from variables.
+        command_line: settings from options.
+    """
+
+    environment: Source
+    command_line: Source
+
+    def over(self, file: Source) -> Settings:
+        """The settings where this file lies below; as ``resolve``."""
+        return resolve(file, self.environment, self.command_line)
+
+    def governed(self, file: Source, policy_file: Source) -> Settings:
+        """The same, but what passes is said by another revision's file, or by the defaults."""
+        measuring = {key: v for key, v in file.values.items() if key not in POLICY}
+        policy = {key: v for key, v in policy_file.values.items() if key in POLICY}
+        return resolve(
+            Source(file.name, measuring),
+            Source(policy_file.name, policy),
+            self.environment,
+            self.command_line,
+        )
+
+
+def resolve(*sources: Source) -> Settings:
+    """Merge sources, the last one winning, and validate.
+
+    Raises:
+        ConfigError: a value does not fit; the message names key, source and what would fit.
+    """
+    merged: dict[str, object] = {}
+    origin: dict[str, str] = {}
+    for source in sources:
+        merged.update(source.values)
+        origin.update(dict.fromkeys(source.values, source.name))
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, origin)) from None
+
+
+def _toml(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}; correct it there") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _refuse_unknown(values: Mapping[str, object], where: str) -> None:
+    known = [kebab(name) for name in Settings.model_fields]
+    for key in values:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+            hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(known)}"
+            raise ConfigError(f"unknown setting '{key}' in {where}; {hint}")
+
+
+def _explain(error: ValidationError, origin: Mapping[str, str]) -> str:
+    lines = []
+    for problem in error.errors():
+        key = str(problem["loc"][0]) if problem["loc"] else ""
+        text = problem["msg"].removeprefix("Value error, ")
+        where = f" in {origin[key]}" if key in origin else ""
+        given = f", got {problem['input']!r}" if key else ""
+        lines.append(f"setting '{key}'{where}: {text}{given}" if key else text)
+    return "\n".join(lines)

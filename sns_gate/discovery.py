@@ -1,0 +1,199 @@
+"""The ``@benchmark`` decorator and the cases that files of them define; it times nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+PATTERN = "bench_*.py"
+MODES = ("auto", "cold", "warm")
+
+Setup = Callable[..., Any]
+_F = TypeVar("_F", bound=Setup)
+
+#: Benchmarks in the order in which their decorators ran; ``load_file`` takes its share of it.
+_registered: list[Benchmark] = []
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A set-up function and the parameters to run it with.
+
+    Attributes:
+        setup: builds inputs and returns the callable to time.
+        name: what its cases' ids begin with.
+        params: one list of values a parameter; the cases are their product.
+        tolerance: overrides the configured tolerance, None where it does not.
+        mode: ``auto``, ``cold`` (the cache is flushed before each call) or ``warm``.
+        file: where it is defined.
+        line: the line of its decorator.
+    """
+
+    setup: Setup
+    name: str
+    params: Mapping[str, Sequence[Any]]
+    tolerance: float | None
+    mode: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """A benchmark at one set of parameters."""
+
+    benchmark: Benchmark
+    params: Mapping[str, Any]
+    id: str
+
+    def build(self, device: str) -> Callable[[], object]:
+        """Run the set-up and return the callable to time.
+
+        Raises:
+            TypeError: the set-up returned something that cannot be called without arguments.
+        """
+        arguments = dict(self.params)
+        if "device" in inspect.signature(self.benchmark.setup).parameters:
+            arguments["device"] = device
+        call = self.benchmark.setup(**arguments)
+        if not callable(call):
+            raise TypeError(
+                f"benchmark '{self.benchmark.name}' returned {type(call).__name__}, so there is "
+                f"nothing to time; return a callable that does the work, for example "
+                f"lambda: kernel(x)"
+            )
+        return call  # type: ignore[no-any-return]
+
+
+@overload
+def benchmark(function: _F, /) -> _F: ...
+@overload
+def benchmark(
+    *,
+    params: Mapping[str, Sequence[Any]] | None = None,
+    name: str | None = None,
+    tolerance: float | None = None,
+    mode: str = "auto",
+) -> Callable[[_F], _F]: ...
+
+
+def benchmark(
+    function: _F | None = None,
+    /,
+    *,
+    params: Mapping[str, Sequence[Any]] | None = None,
+    name: str | None = None,
+    tolerance: float | None = None,
+    mode: str = "auto",
+) -> _F | Callable[[_F], _F]:
+    """Mark a set-up function as a benchmark.
+
+    The function is the set-up: it is called once a placement, and what it returns is timed. It
+    receives its parameters by name and, where it has a parameter ``device``, the device.
+
+    Args:
+        function: the set-up, where the decorator is used without parentheses.
+        params: values to try, a list a parameter; the cases are their product.
+        name: what the cases' ids begin with (default: the function's name).
+        tolerance: largest increase in time worth letting pass for these cases.
+        mode: ``cold`` flushes the cache before each call, ``warm`` does not, ``auto`` is cold
+            wherever a call is long enough.
+
+    Raises:
+        ValueError: an empty parameter, a tolerance outside (0, 1) or an unknown mode.
+    """
+    if tolerance is not None and not 0 < tolerance < 1:
+        raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
+    if mode not in MODES:
+        raise ValueError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
+    for key, values in (params or {}).items():
+        if isinstance(values, str) or not values:
+            raise ValueError(f"parameter '{key}' needs a list of values, got {values!r}")
+
+    def register(setup: _F) -> _F:
+        code = inspect.unwrap(setup).__code__
+        _registered.append(
+            Benchmark(
+                setup=setup,
+                name=name or setup.__name__,
+                params=dict(params or {}),
+                tolerance=tolerance,
+                mode=mode,
+                file=code.co_filename,
+                line=code.co_firstlineno,
+            )
+        )
+        return setup
+
+    return register(function) if function is not None else register
+
+
+def find_files(folder: Path) -> list[Path]:
+    """The benchmark files below a folder, sorted; empty where there are none."""
+    return sorted(path for path in folder.rglob(PATTERN) if path.is_file())
+
+
+def load_file(path: str) -> list[Case]:
+    """Execute one benchmark file and return the cases it defines, in order.
+
+    Raises:
+        ImportError: the file cannot be found or read as Python.
+        BaseException: whatever the file raises.
+    """
+    name = f"_sns_gate_{Path(path).stem}_{abs(hash(path)):x}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    before = len(_registered)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del _registered[before:]
+        sys.modules.pop(name, None)
+        raise
+    return [case for found in _registered[before:] for case in cases_of(found)]
+
+
+def cases_of(found: Benchmark) -> list[Case]:
+    """The cases of one benchmark: the product of its parameters, last one fastest."""
+    names = list(found.params)
+    labels = [_labels(found.params[name]) for name in names]
+    cases = []
+    for choice in itertools.product(*(range(len(found.params[name])) for name in names)):
+        values = {name: found.params[name][i] for name, i in zip(names, choice, strict=True)}
+        shown = ",".join(
+            f"{n}={labels[k][i]}" for k, (n, i) in enumerate(zip(names, choice, strict=True))
+        )
+        cases.append(Case(found, values, f"{found.name}[{shown}]" if shown else found.name))
+    return cases
+
+
+def repeated_ids(ids: Iterable[str]) -> list[str]:
+    """The ids that stand more than once, each named once."""
+    counts: dict[str, int] = {}
+    for id_ in ids:
+        counts[id_] = counts.get(id_, 0) + 1
+    return [id_ for id_, count in counts.items() if count > 1]
+
+
+def _labels(values: Sequence[Any]) -> list[str]:
+    """A short and stable text for each value of a parameter."""
+    labels = []
+    for index, value in enumerate(values):
+        if isinstance(value, (str, int, float, bool, tuple, type(None))):
+            labels.append(str(value).replace(" ", ""))
+        elif hasattr(value, "__name__"):
+            labels.append(str(value.__name__))
+        elif type(value).__module__ == "torch":
+            labels.append(str(value).rpartition(".")[2])
+        else:
+            labels.append(f"{type(value).__name__}{index}")
+    return labels

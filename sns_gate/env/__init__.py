@@ -1,0 +1,1 @@
+"""The fingerprint: what identifies toolchain and device, and nothing volatile."""

@@ -1,0 +1,103 @@
+"""The one tree of errors: each says a fact, its consequence and the next step.
+
+GateError
+├── UsageError           exit 2: what was asked cannot be done as asked
+│   ├── ConfigError      a configuration file, variable or option is wrong
+│   ├── RevisionError    a reference, repository or build is not what the check needs
+│   └── ResultFileError  a result file cannot be read or written
+├── NothingCompared      exit 5: there was nothing to compare
+├── RefusedRun           exit 3: this machine cannot give a verdict now
+├── WorkerError          one worker failed; the session decides what that costs
+│   ├── WorkerDied       the process is gone
+│   ├── WorkerHung       no answer within the time limit
+│   └── CallRaised       the code under test raised, with its traceback
+└── Terminated           a signal asked the check to end
+"""
+
+from __future__ import annotations
+
+
+class GateError(Exception):
+    """The root of everything that sns-gate raises on purpose."""
+
+
+class UsageError(GateError):
+    """What was asked cannot be done as asked; the message names the mend."""
+
+
+class ConfigError(UsageError):
+    """A configuration file, environment variable or option is wrong."""
+
+
+class RevisionError(UsageError):
+    """A reference, a repository or a build is not what the check needs."""
+
+
+class ResultFileError(UsageError):
+    """A result file cannot be read or written."""
+
+
+class NothingCompared(GateError):  # noqa: N818 (an outcome, not a failure of the program)
+    """There was nothing to compare, so there is no pass."""
+
+
+class RefusedRun(GateError):  # noqa: N818 (an outcome, not a failure of the program)
+    """This machine cannot give a verdict now.
+
+    Args:
+        code: the stable reason code that stands in the result file.
+        text: fact, consequence and next step.
+    """
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+class WorkerError(GateError):
+    """One worker failed.
+
+    Args:
+        worker: the worker's name, for example ``baseline 2``.
+        text: what happened.
+        traceback: the worker's own traceback, empty where there is none.
+    """
+
+    code = "worker-failed"
+
+    def __init__(self, worker: str, text: str, traceback: str = "") -> None:
+        super().__init__(f"{worker}: {text}")
+        self.worker = worker
+        self.text = text
+        self.traceback = traceback
+
+
+class WorkerDied(WorkerError):  # noqa: N818 (says what happened)
+    """The worker's process is gone."""
+
+    code = "worker-died"
+
+
+class WorkerHung(WorkerError):  # noqa: N818 (says what happened)
+    """The worker gave no answer within its time limit and was killed."""
+
+    code = "worker-hung"
+
+
+class CallRaised(WorkerError):  # noqa: N818 (says what happened)
+    """The code under test raised; the worker lives on."""
+
+    code = "raised"
+
+
+class Terminated(GateError):  # noqa: N818 (says what happened)
+    """A signal asked the check to end.
+
+    Args:
+        signal_number: the signal that arrived.
+    """
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(f"ended by signal {signal_number}")
+        self.signal_number = signal_number

@@ -1,0 +1,237 @@
+"""The story of one check, from two references to a judged result; every effect is passed in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Protocol
+
+from sns_gate import __version__, session
+from sns_gate.config import Settings, read_file
+from sns_gate.errors import NothingCompared, Terminated
+from sns_gate.revisions import Revision, scratch_folder
+from sns_gate.rig import CheckRequest, Machine, Rig, both_revisions
+from sns_gate.rig.machine import short_file
+from sns_gate.session import CaseOutcome, Ledger, PlannedCase
+from sns_gate.types import CaseResult, GateResult, Outcome, Reason, RevisionInfo, Side, Verdict
+from sns_gate.verdict import ExitCode
+from sns_gate.workers import WorkerPool
+
+
+class Progress(session.Progress, Protocol):
+    """Hears how a check comes along."""
+
+    def stage(self, text: str) -> None:
+        """A stage that takes seconds begins."""
+
+    def cases_known(self, count: int) -> None:
+        """So many cases will be measured."""
+
+    def case_started(self, case: str, *, confirming: bool) -> None:
+        """A case's measurement begins, for the second time where it confirms."""
+
+    def case_finished(self, result: CaseResult) -> None:
+        """A case has its verdict, which a confirmation may still replace."""
+
+
+def check(
+    request: CheckRequest, progress: Progress, save: Callable[[GateResult], None]
+) -> GateResult:
+    """Time the candidate against a freshly timed baseline and judge every case.
+
+    Args:
+        request: what is asked.
+        progress: hears of stages, blocks and cases.
+        save: called with the whole result after every case.
+
+    Raises:
+        UsageError: what was asked cannot be done as asked.
+        NothingCompared: there is nothing to compare.
+        RefusedRun: this machine cannot give a verdict now.
+        Terminated: a signal ended it; what was measured has been saved.
+    """
+    progress.stage("preparing both revisions")
+    with (
+        scratch_folder() as scratch,
+        both_revisions(request.folder, request.baseline, request.candidate, scratch) as sides,
+    ):
+        settings, notes = _settle(request, sides)
+        _refuse_identical(request, sides)
+        rig = Rig(request, settings, sides, scratch)
+        rig.build(progress.stage)
+        ledger = Ledger(_header(settings, sides, rig.device, notes), save)
+        try:
+            outcomes = _measure_all(rig, ledger, progress)
+            _confirm_slower(rig, outcomes, ledger, progress)
+        except (Terminated, KeyboardInterrupt) as error:
+            ledger.cut_short(_ending(error))
+            raise
+        return ledger.close()
+
+
+_Outcomes = dict[str, tuple[PlannedCase, CaseOutcome]]
+
+
+def _measure_all(rig: Rig, ledger: Ledger, progress: Progress) -> _Outcomes:
+    """Every case, on workers that stay alive for all of them."""
+    progress.stage(f"starting {2 * rig.settings.processes} workers")
+    outcomes: _Outcomes = {}
+    with rig.baseline_cases() as own, rig.pool("first") as pool:
+        roster = rig.roster(pool, own)
+        ledger.order = tuple(case.spec.id for case in roster.planned)
+        ledger.disclose(pool.disclosures)
+        ledger.add(*(_located(case, rig) for case in roster.decided))
+        progress.cases_known(len(roster.planned))
+        machine = Machine(rig.settings, rig.device, pool)
+        deadlines = _Deadlines(rig.settings.budget, len(roster.planned))
+        for case in roster.planned:
+            progress.case_started(case.spec.id, confirming=False)
+            outcome = machine.measure(case, pool, deadlines.next(), progress)
+            outcomes[case.spec.id] = (case, outcome)
+            ledger.describe(*_described(rig, machine, pool, ledger))
+            ledger.add(_located(_provisional(outcome), rig))
+            progress.case_finished(outcome.result)
+    return outcomes
+
+
+def _confirm_slower(rig: Rig, outcomes: _Outcomes, ledger: Ledger, progress: Progress) -> None:
+    """Cases about to be called slower once more, in new processes with fresh caches."""
+    slower = [
+        (case, outcome)
+        for case, outcome in outcomes.values()
+        if outcome.result.verdict is Verdict.SLOWER
+    ]
+    if not slower:
+        return
+    progress.stage(f"confirming {len(slower)} slower in new workers")
+    deadlines = _Deadlines(rig.settings.budget, len(slower))
+    with rig.pool("second") as pool:
+        machine = Machine(rig.settings, rig.device, pool)
+        for case, first in slower:
+            progress.case_started(case.spec.id, confirming=True)
+            second = machine.measure(case, pool, deadlines.next(), progress)
+            result = session.confirmed(first, second, len(outcomes))
+            ledger.add(_located(result, rig))
+            progress.case_finished(result)
+
+
+def _provisional(outcome: CaseOutcome) -> CaseResult:
+    """A slower case stands as unconfirmed in the file until its second measurement."""
+    slower = outcome.result.verdict is Verdict.SLOWER
+    return session.unconfirmed(outcome) if slower else outcome.result
+
+
+def _settle(
+    request: CheckRequest, sides: Mapping[Side, Revision]
+) -> tuple[Settings, tuple[Reason, ...]]:
+    """The settings that hold, and how the policy of the two revisions differs."""
+    file = read_file(sides["candidate"].root)
+    settings = request.layers.over(file)
+    if settings.policy_from == "candidate":
+        return settings, ()
+    governed = request.layers.governed(file, read_file(sides["baseline"].root))
+    notes = [
+        Reason(
+            code="policy-from-baseline",
+            text=f"the candidate sets {name.replace('_', '-')} to {theirs}, the baseline's {ours} "
+            f"governs until this change is merged",
+        )
+        for name, ours, theirs in _differences(governed, settings)
+    ]
+    return governed, tuple(notes)
+
+
+def _differences(one: Settings, other: Settings) -> Iterator[tuple[str, object, object]]:
+    for name in Settings.model_fields:
+        ours, theirs = getattr(one, name), getattr(other, name)
+        if ours != theirs:
+            yield name, ours, theirs
+
+
+def _refuse_identical(request: CheckRequest, sides: Mapping[Side, Revision]) -> None:
+    baseline, candidate = sides["baseline"], sides["candidate"]
+    if request.baseline is None and baseline.tree == candidate.tree and not candidate.dirty:
+        raise NothingCompared(
+            f"the candidate's files are those of its baseline ({baseline.ref}, "
+            f"{baseline.commit[:9]}), so there is nothing to compare; name another baseline, for "
+            f"example --baseline HEAD~1"
+        )
+
+
+def _header(
+    settings: Settings,
+    sides: Mapping[Side, Revision],
+    device: str,
+    notes: tuple[Reason, ...],
+) -> GateResult:
+    dirty = sides["candidate"].changed_files
+    if dirty:
+        text = f"the candidate is a working tree with {len(dirty)} uncommitted changes"
+        notes = (*notes, Reason(code="dirty", text=text))
+    return GateResult(
+        tool_version=__version__,
+        verdict=Outcome.NOTHING_COMPARED,
+        exit_code=ExitCode.NOTHING_COMPARED,
+        complete=False,
+        tolerance=settings.tolerance,
+        baseline=_info(sides["baseline"]),
+        candidate=_info(sides["candidate"]),
+        device=device,
+        seed=settings.seed,
+        processes=settings.processes,
+        placements=settings.placements,
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        seconds=0.0,
+        disclosures=notes,
+        cases=(),
+    )
+
+
+def _info(revision: Revision) -> RevisionInfo:
+    return RevisionInfo(
+        ref=revision.ref,
+        commit=revision.commit,
+        dirty=revision.dirty,
+        changed_files=revision.changed_files,
+    )
+
+
+def _ending(error: BaseException) -> ExitCode:
+    return ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
+
+
+def _described(
+    rig: Rig, machine: Machine, pool: WorkerPool, ledger: Ledger
+) -> tuple[RevisionInfo, RevisionInfo]:
+    known = ledger.header
+    pool.revive()
+    return (
+        machine.describe("baseline", known.baseline, rig.sides["baseline"].root, pool),
+        machine.describe("candidate", known.candidate, rig.sides["candidate"].root, pool),
+    )
+
+
+def _located(case: CaseResult, rig: Rig) -> CaseResult:
+    """Its file relative to the repository, the same for every machine that reads the result."""
+    if case.file is None:
+        return case
+    file = case.file
+    for revision in rig.sides.values():
+        file = short_file(file, revision.root)
+    return case.model_copy(update={"file": file})
+
+
+class _Deadlines:
+    """Shares the budget out: each case may use what those before it left, evenly divided."""
+
+    def __init__(self, budget_s: float, cases: int) -> None:
+        self._end_s = time.monotonic() + budget_s
+        self._left = cases
+
+    def next(self) -> float:
+        """The monotonic time after which the next case adds no placement."""
+        now = time.monotonic()
+        share_s = max(0.0, self._end_s - now) / max(self._left, 1)
+        self._left -= 1
+        return now + share_s

@@ -1,0 +1,290 @@
+"""The messages between coordinator and worker, one JSON line each; standard library only."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+VERSION = 1
+MAX_LINE_BYTES = 64 * 1024 * 1024
+
+# ----------------------------------------------------------------- what both sides speak of
+
+
+@dataclass(frozen=True)
+class CaseSpec:
+    """A case as its file defines it."""
+
+    id: str
+    file: str
+    line: int
+    tolerance: float | None
+    mode: str
+
+
+@dataclass(frozen=True)
+class LoadFailure:
+    """A benchmark file that could not be loaded."""
+
+    file: str
+    error: str
+    traceback: str
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one sample is taken, the same on both sides.
+
+    Attributes:
+        mode: ``cold`` flushes the cache before each call, ``graph`` replays a graph over rotated
+            copies of the inputs, ``warm-graph`` replays one over the same inputs, ``warm``
+            repeats the call, ``loop`` repeats it on the CPU.
+        calls: calls in a region.
+        regions: regions in a sample.
+        copies: set-ups a placement, so that their inputs together exceed the cache.
+        held: whether the queue is held until everything is enqueued.
+        batch: regions enqueued behind one hold.
+    """
+
+    mode: str
+    calls: int = 1
+    regions: int = 1
+    copies: int = 1
+    held: bool = False
+    batch: int = 1
+
+
+# ----------------------------------------------------------------------------- requests
+
+
+@dataclass(frozen=True)
+class Hello:
+    """Open the device; the worker answers Ready.
+
+    Attributes:
+        device: ``cpu``, ``cuda`` or ``cuda:N``.
+        foreign_roots: folders of the other side's code, which must not be loaded here.
+        own_roots: folders of this side's code.
+        keep_editable: finders that serve this side's own tree may stay.
+        benchmark_roots: folders of benchmarks, which both sides share.
+        cpus: CPUs to stay on, empty for all.
+    """
+
+    device: str
+    foreign_roots: tuple[str, ...]
+    own_roots: tuple[str, ...]
+    keep_editable: bool
+    benchmark_roots: tuple[str, ...] = ()
+    cpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Load:
+    """Load benchmark files; a file that fails is tried at its fallback, where one is named."""
+
+    files: tuple[str, ...]
+    fallbacks: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Set a case up at fresh addresses and call it until it is warm."""
+
+    case: str
+    seed: int
+    padding_seed: int
+    recipe: Recipe | None
+
+
+@dataclass(frozen=True)
+class Calibrate:
+    """Measure the placed call well enough to choose a recipe."""
+
+    mode: str
+
+
+@dataclass(frozen=True)
+class TakeSample:
+    """Take one sample of the placed case by its recipe."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """Free the placed case."""
+
+
+@dataclass(frozen=True)
+class Prove:
+    """Say which files of the code under test are loaded."""
+
+
+Request = Hello | Load | Place | Calibrate | TakeSample | Release | Prove
+
+# ------------------------------------------------------------------------------ replies
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The worker has opened its device."""
+
+    version: int
+    pid: int
+    removed_finders: tuple[str, ...]
+    gpu_uuid: str | None = None
+    timer_step_ns: float = 1.0
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The cases found, and the files that could not be loaded."""
+
+    cases: tuple[CaseSpec, ...]
+    failures: tuple[LoadFailure, ...]
+    fingerprint: dict[str, str | int | None]
+    fell_back: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The case stands ready."""
+
+    seconds: float
+    input_bytes: int
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """What one worker measured of its call.
+
+    Attributes:
+        call_ns: device time of one call, flushed where the mode is cold.
+        enqueue_ns: host time to enqueue one call with its flush and events.
+        hold_expired: the hold ran into its limit, so the call waits for the device itself.
+        capturable: the call can be captured in a graph; None where it was not tried.
+        empty_ns: cost of a held pair of events around nothing.
+        cache_bytes: size of the device's last-level cache, 0 where it is unknown.
+        warm_ns: time of one call in a repeated run, without flush.
+    """
+
+    call_ns: float
+    enqueue_ns: float
+    hold_expired: bool
+    capturable: bool | None
+    empty_ns: float
+    cache_bytes: int
+    input_bytes: int
+    warm_ns: float
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One sample.
+
+    Attributes:
+        call_ns: time a call.
+        device_mhz: the device's own clock read behind it, None where there is none.
+        held_ns: how long the queue was held, None where it was not.
+        wall_ns: the worker's wall time for the whole sample.
+        involuntary: involuntary context switches meanwhile.
+        hold_expired: the hold ran into its limit.
+    """
+
+    call_ns: float
+    device_mhz: float | None
+    held_ns: float | None
+    wall_ns: int
+    involuntary: int
+    hold_expired: bool = False
+
+
+@dataclass(frozen=True)
+class Released:
+    """The case is gone; peak memory that it took on the device."""
+
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Proven:
+    """Files of the code under test that this worker has loaded, by whose tree holds them."""
+
+    own: tuple[str, ...]
+    foreign: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The request could not be done.
+
+    Attributes:
+        kind: ``raised``, ``out-of-memory`` or ``device``.
+        fatal: the worker is of no more use and ends.
+    """
+
+    kind: str
+    error: str
+    traceback: str = ""
+    fatal: bool = False
+
+
+Reply = Ready | Loaded | Placed | Calibrated | Sampled | Released | Proven | Failed
+
+REQUESTS: tuple[type, ...] = (Hello, Load, Place, Calibrate, TakeSample, Release, Prove)
+REPLIES: tuple[type, ...] = (
+    Ready,
+    Loaded,
+    Placed,
+    Calibrated,
+    Sampled,
+    Released,
+    Proven,
+    Failed,
+)
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """A message with the name of its type, as it stands on the line."""
+
+    type: str
+    body: dict[str, Any] = field(default_factory=dict)
+
+
+def encode(message: Request | Reply) -> bytes:
+    """One line of JSON, newline included."""
+    body = dataclasses.asdict(message)
+    return json.dumps({"type": type(message).__name__, "body": body}).encode() + b"\n"
+
+
+def open_envelope(line: bytes) -> Envelope:
+    """Read a line's type and body without judging the body.
+
+    Raises:
+        ValueError: the line is not such a message.
+    """
+    message = json.loads(line)
+    if not isinstance(message, dict) or set(message) != {"type", "body"}:
+        raise ValueError("not a message")
+    if not isinstance(message["type"], str) or not isinstance(message["body"], dict):
+        raise ValueError("not a message")  # noqa: TRY004 (one error for whatever is no message)
+    return Envelope(message["type"], message["body"])
+
+
+def decode_request(line: bytes) -> Request:
+    """Read a request; the worker trusts the coordinator for the types of its fields.
+
+    Raises:
+        ValueError: the line is not a request.
+    """
+    envelope = open_envelope(line)
+    kinds = {kind.__name__: kind for kind in REQUESTS}
+    if envelope.type not in kinds:
+        raise ValueError(f"{envelope.type} is no request")
+    body = dict(envelope.body)
+    if isinstance(body.get("recipe"), dict):
+        body["recipe"] = Recipe(**body["recipe"])
+    # JSON has no tuples, and frozen messages serve as keys.
+    body = {key: tuple(v) if isinstance(v, list) else v for key, v in body.items()}
+    return kinds[envelope.type](**body)  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""A finished result as text or file; it decides nothing."""

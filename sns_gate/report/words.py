@@ -1,0 +1,129 @@
+"""The sentences and numbers that every renderer shares; it knows no markup."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sns_gate.types import CaseResult, GateResult, Outcome, RevisionInfo, Verdict
+
+#: The order in which a reader needs them.
+VERDICT_ORDER = (
+    Verdict.SLOWER,
+    Verdict.WRONG,
+    Verdict.BROKEN,
+    Verdict.REMOVED,
+    Verdict.REFUSED,
+    Verdict.INCONCLUSIVE,
+    Verdict.FASTER,
+    Verdict.NOT_SLOWER,
+    Verdict.ADDED,
+    Verdict.UNCHANGED,
+)
+_COMPARED = (
+    Verdict.SLOWER,
+    Verdict.FASTER,
+    Verdict.UNCHANGED,
+    Verdict.NOT_SLOWER,
+    Verdict.INCONCLUSIVE,
+)
+_UNITS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (1e-6, "ns"))
+_SHORT_COMMIT = 9
+
+
+def duration(ms: float | None) -> str:
+    """A time in the unit that suits it, four digits."""
+    if ms is None:
+        return ""
+    factor, unit = next(((f, u) for f, u in _UNITS if ms >= f), _UNITS[-1])
+    value = ms / factor
+    digits = 3 if value < 10 else 2 if value < 100 else 1  # noqa: PLR2004 (places to four digits)
+    return f"{value:.{digits}f} {unit}"
+
+
+def percent(value: float | None) -> str:
+    """A percentage with two digits behind the point."""
+    return "" if value is None else f"{value:.2f}%"
+
+
+def speedup(case: CaseResult) -> str:
+    """The estimate with its interval as judged."""
+    if case.speedup is None:
+        return ""
+    return f"{case.speedup.estimate:.4f} [{case.speedup.low:.4f}, {case.speedup.high:.4f}]"
+
+
+def verdict(case: CaseResult) -> str:
+    """The verdict with the words that qualify it."""
+    return f"{case.verdict.value}: {case.note}" if case.note else case.verdict.value
+
+
+def revision(info: RevisionInfo) -> str:
+    """What one side is, for a reader."""
+    commit = (info.commit or "")[:_SHORT_COMMIT]
+    if info.dirty:
+        return f"{info.ref} on {commit} with {len(info.changed_files)} uncommitted changes"
+    return commit if commit.startswith(info.ref) else f"{info.ref} at {commit}"
+
+
+def headline(result: GateResult) -> str:
+    """The one sentence that a reader needs; it never says pass where nothing was measured."""
+    compared = sum(case.verdict in _COMPARED for case in result.cases)
+    worst = _worst(result.cases)
+    against = f"than {revision(result.baseline)}"
+    if result.verdict is Outcome.NOTHING_COMPARED or (not compared and not worst):
+        return "Nothing was compared, so this is no pass."
+    if not result.complete:
+        return f"The check did not finish: {len(result.cases)} cases have a result."
+    if result.verdict is Outcome.PASS:
+        return f"No case is slower {against}: {_counted(compared, 'case')} compared."
+    parts = [
+        f"{count} of {_counted(len(result.cases), 'case')} {_are(count)} {kind.value}"
+        + (f" {against}" if kind is Verdict.SLOWER else "")
+        for kind, count in worst
+    ]
+    return "; ".join(parts) + "."
+
+
+def counts(cases: Sequence[CaseResult]) -> str:
+    """How many cases have each verdict, worst first."""
+    number = Counter(case.verdict for case in cases)
+    return ", ".join(f"{number[kind]} {kind.value}" for kind in VERDICT_ORDER if number[kind])
+
+
+def next_step(result: GateResult) -> str:
+    """What a reader can do now, empty where there is nothing to do."""
+    kinds = {case.verdict for case in result.cases}
+    if Verdict.SLOWER in kinds:
+        case = next(case for case in result.cases if case.verdict is Verdict.SLOWER)
+        return (
+            f"measure it alone and more finely: sns-gate check --filter '{case.id}' --processes 6"
+        )
+    if kinds & {Verdict.BROKEN, Verdict.WRONG}:
+        return "mend what the traceback names, or the benchmark, and check again"
+    if Verdict.REMOVED in kinds:
+        return "bring the removed cases back, or have their removal accepted"
+    if Verdict.REFUSED in kinds:
+        return "see the reasons above: this machine cannot give a verdict on those cases as it is"
+    if Verdict.INCONCLUSIVE in kinds:
+        return "narrow the intervals (--processes 8), or raise the tolerance (--tolerance 5%)"
+    return ""
+
+
+def ordered(cases: Sequence[CaseResult]) -> list[CaseResult]:
+    """Worst verdicts first, otherwise in the order of the check."""
+    return sorted(cases, key=lambda case: VERDICT_ORDER.index(case.verdict))
+
+
+def _worst(cases: Sequence[CaseResult]) -> list[tuple[Verdict, int]]:
+    number = Counter(case.verdict for case in cases)
+    bad = VERDICT_ORDER[: VERDICT_ORDER.index(Verdict.FASTER)]
+    return [(kind, number[kind]) for kind in bad if number[kind]]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

@@ -1,0 +1,7 @@
+"""Git revisions as folders with importable code: resolved, checked out, built, and removed."""
+
+from sns_gate.revisions.checkout import Revision, build, check_out, import_paths
+from sns_gate.revisions.repository import Repository
+from sns_gate.revisions.scratch import scratch_folder
+
+__all__ = ["Repository", "Revision", "build", "check_out", "import_paths", "scratch_folder"]

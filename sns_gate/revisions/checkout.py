@@ -1,0 +1,159 @@
+"""One side's files: a worktree or the working tree, built, with its import path."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sns_gate.errors import ConfigError, RevisionError
+from sns_gate.revisions.repository import Repository
+from sns_gate.types import Side
+
+_LOG_TAIL = 3000
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One side's code as a folder.
+
+    Attributes:
+        side: baseline or candidate.
+        ref: as asked for, or as found.
+        commit: the commit checked out; for the working tree, the one it stands on.
+        tree: identity of the commit's files.
+        root: folder of the files.
+        prefix: folder for what ``build`` commands install.
+        in_place: it is the user's own working tree.
+        changed_files: uncommitted changes, empty unless in place.
+    """
+
+    side: Side
+    ref: str
+    commit: str
+    tree: str
+    root: Path
+    prefix: Path
+    in_place: bool
+    changed_files: tuple[str, ...] = ()
+
+    @property
+    def dirty(self) -> bool:
+        """Whether the files differ from the commit's."""
+        return bool(self.changed_files)
+
+
+@contextmanager
+def check_out(
+    repository: Repository, side: Side, ref: str, commit: str | None, folder: Path
+) -> Iterator[Revision]:
+    """Bring one side's files into a folder; without a commit, use the working tree as it is.
+
+    Args:
+        repository: where the commit is.
+        side: baseline or candidate.
+        ref: what to call it.
+        commit: the commit to check out, None for the working tree.
+        folder: for the worktree and the build prefix; removed by whoever made it.
+    """
+    prefix = folder / f"{side}-prefix"
+    prefix.mkdir(parents=True)
+    if commit is None:
+        head = repository.resolve("HEAD")
+        yield Revision(
+            side, ref, head, repository.tree(head), repository.root, prefix,
+            in_place=True, changed_files=repository.changed_files(),
+        )  # fmt: skip
+        return
+    with repository.worktree(commit, folder / side) as root:
+        yield Revision(
+            side, ref, commit, repository.tree(commit), root.resolve(), prefix, in_place=False
+        )
+
+
+def build(
+    revision: Revision,
+    commands: Sequence[str],
+    python: Path,
+    environment: Mapping[str, str],
+    timeout_s: float,
+) -> None:
+    """Run the build commands in a revision, each without a shell.
+
+    Raises:
+        ConfigError: a command names an unknown placeholder or is not closed.
+        RevisionError: a command failed; the message ends with its output.
+    """
+    places = {"worktree": revision.root, "prefix": revision.prefix, "python": python}
+    for command in commands:
+        words = _words(command, places)
+        try:
+            done = subprocess.run(  # noqa: S603 (building the user's code is what was asked)
+                words,
+                cwd=revision.root,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=timeout_s,
+                check=False,
+                text=True,
+                errors="replace",
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise RevisionError(f"build of the {revision.side} could not run: {error}") from None
+        if done.returncode:
+            raise RevisionError(
+                f"build of the {revision.side} failed, so it cannot be measured: "
+                f"{shlex.join(words)} ended with {done.returncode}\n{done.stdout[-_LOG_TAIL:]}"
+            )
+
+
+def import_paths(revision: Revision, pythonpath: Sequence[str] | None) -> tuple[Path, ...]:
+    """Folders to import this side's code from: what was built first, then its sources.
+
+    Raises:
+        ConfigError: a configured folder lies outside the revision.
+    """
+    built = [revision.prefix] if any(revision.prefix.iterdir()) else []
+    installed = sorted(revision.prefix.glob("lib*/python*/*-packages"))
+    if pythonpath is None:
+        sources = [revision.root / "src"] if _is_src_layout(revision.root) else []
+        return (*installed, *built, *sources, revision.root)
+    folders = []
+    for entry in pythonpath:
+        folder = (revision.root / entry).resolve()
+        if not folder.is_relative_to(revision.root):
+            raise ConfigError(
+                f"pythonpath entry '{entry}' leads outside the revision, so both sides would "
+                f"import the same code from it; name a folder inside the repository"
+            )
+        folders.append(folder)
+    return (*installed, *built, *folders)
+
+
+def _is_src_layout(root: Path) -> bool:
+    source = root / "src"
+    return source.is_dir() and any(
+        entry.suffix in (".py", ".so") or (entry / "__init__.py").is_file()
+        for entry in source.iterdir()
+    )
+
+
+def _words(command: str, places: Mapping[str, Path]) -> list[str]:
+    try:
+        return [
+            word.format_map({k: str(v) for k, v in places.items()}) for word in shlex.split(command)
+        ]
+    except KeyError as error:
+        raise ConfigError(
+            f"build command {command!r} names {{{error.args[0]}}}; known are "
+            f"{', '.join(f'{{{name}}}' for name in places)}"
+        ) from None
+    except (ValueError, IndexError) as error:
+        raise ConfigError(
+            f"build command {command!r} cannot be read: {error}; double a brace to keep it"
+        ) from None

@@ -1,0 +1,155 @@
+"""A git repository and the references in it; it changes nothing but its list of worktrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import git
+
+from sns_gate.errors import RevisionError
+
+_DEFAULT_BRANCHES = ("main", "master", "trunk", "develop")
+
+
+class Repository:
+    """The repository around a folder.
+
+    Args:
+        folder: any folder inside the working tree.
+
+    Raises:
+        RevisionError: there is no repository, or it has no working tree or no commit.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._git = git.Repo(folder, search_parent_directories=True)
+        except (git.InvalidGitRepositoryError, git.NoSuchPathError):
+            raise RevisionError(
+                f"{folder} is in no git repository, so there is no baseline to compare with; "
+                f"run sns-gate inside one, or 'git init' and commit"
+            ) from None
+        if self._git.bare or self._git.working_tree_dir is None:
+            raise RevisionError(
+                f"{folder} is a bare repository without files; run sns-gate in a clone of it"
+            )
+        self.root = Path(self._git.working_tree_dir).resolve()
+        if not self._git.head.is_valid():
+            raise RevisionError(
+                f"the repository at {self.root} has no commit yet, so there is no baseline; "
+                f"commit the state to compare with first"
+            )
+
+    def resolve(self, ref: str) -> str:
+        """The commit that a reference names.
+
+        Raises:
+            RevisionError: it names none; the message says which fetch may mend it.
+        """
+        try:
+            return str(
+                self._git.git.rev_parse(
+                    "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"
+                )
+            )
+        except git.GitCommandError:
+            mend = (
+                f"this clone is shallow, so 'git fetch --unshallow' or "
+                f"'git fetch --depth=1 origin {ref}' may bring it"
+                if self.shallow
+                else "see 'git branch --all' and 'git tag' for what is there, or fetch it first"
+            )
+            raise RevisionError(f"'{ref}' names no commit in {self.root}; {mend}") from None
+
+    @property
+    def shallow(self) -> bool:
+        """Whether history was cut when this repository was cloned."""
+        return str(self._git.git.rev_parse("--is-shallow-repository")) == "true"
+
+    def default_baseline(self, candidate: str) -> tuple[str, str]:
+        """The merge base of a commit with the remote's default branch: (name, commit).
+
+        Raises:
+            RevisionError: no default branch is known, or no common commit is in this clone.
+        """
+        branch = self._default_branch()
+        bases = str(self._git.git.merge_base(candidate, branch, with_exceptions=False)).split()
+        if not bases:
+            mend = (
+                "this clone is shallow: 'git fetch --unshallow origin' brings the history"
+                if self.shallow
+                else "their histories are unrelated: name a baseline with --baseline REF"
+            )
+            raise RevisionError(
+                f"no common ancestor of the candidate and {branch} is in this clone; {mend}"
+            )
+        return f"merge base with {branch}", bases[0]
+
+    def tree(self, commit: str) -> str:
+        """The identity of a commit's files."""
+        return str(self._git.git.rev_parse(f"{commit}^{{tree}}"))
+
+    def changed_files(self) -> tuple[str, ...]:
+        """Files of the working tree that differ from HEAD or that git does not track, sorted."""
+        output = str(self._git.git.status("--porcelain=v1", "-z", "--untracked-files=all"))
+        entries = [entry for entry in output.split("\0") if entry]
+        names, skip = [], False
+        for entry in entries:
+            if skip:  # the old name of a renamed file
+                skip = False
+                continue
+            skip = entry[0] in "RC"
+            names.append(entry[3:])
+        return tuple(sorted(names))
+
+    @contextmanager
+    def worktree(self, commit: str, folder: Path) -> Iterator[Path]:
+        """Check a commit out into a new folder, and remove it again.
+
+        Raises:
+            RevisionError: git refused, for example because the disk is full.
+        """
+        try:
+            # The user's hooks are about their working tree, not about ours.
+            self._git.git.execute(
+                ["git", "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach",
+                 "--force", str(folder), commit]
+            )  # fmt: skip
+        except git.GitCommandError as error:
+            self._remove_worktree(folder)
+            raise RevisionError(
+                f"git could not check {commit[:9]} out into {folder}: "
+                f"{str(error.stderr).strip()}; free disk space, or mend what git names"
+            ) from None
+        try:
+            yield folder
+        finally:
+            self._remove_worktree(folder)
+
+    def prune_worktrees(self) -> None:
+        """Forget worktrees whose folders are gone, as a killed check leaves them."""
+        self._git.git.worktree("prune")
+
+    def _remove_worktree(self, folder: Path) -> None:
+        self._git.git.worktree("remove", "--force", "--force", str(folder), with_exceptions=False)
+        self._git.git.worktree("prune", with_exceptions=False)
+
+    def _default_branch(self) -> str:
+        remotes = [remote.name for remote in self._git.remotes]
+        ordered = sorted(remotes, key=lambda name: name != "origin")
+        heads = [f"refs/remotes/{remote}/HEAD" for remote in ordered]
+        named = [f"refs/remotes/{r}/{b}" for r in ordered for b in _DEFAULT_BRANCHES]
+        local = [f"refs/heads/{branch}" for branch in _DEFAULT_BRANCHES]
+        for ref in (*heads, *named, *local):
+            found = self._git.git.rev_parse("--verify", "--quiet", ref, with_exceptions=False)
+            if found:
+                return self._short(ref)
+        raise RevisionError(
+            "no default branch is known here (no remote, no main or master), so there is no "
+            "baseline to take; name one with --baseline REF"
+        )
+
+    def _short(self, ref: str) -> str:
+        return str(self._git.git.rev_parse("--abbrev-ref", ref))

@@ -1,0 +1,35 @@
+"""The check's own temporary folder, and those that killed checks left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+_PREFIX = "sns-gate-"
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A new folder, named after this process and removed with all that is in it."""
+    sweep()
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")).resolve()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep() -> None:
+    """Remove the folders of checks whose process is gone; other users' are left alone."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        with contextlib.suppress(ValueError, OSError):
+            pid = int(folder.name.removeprefix(_PREFIX).partition("-")[0])
+            if not psutil.pid_exists(pid) and folder.stat().st_uid == os.getuid():
+                shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,90 @@
+"""The device under the workers: its evidence, its fingerprint, one case at a time."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from sns_gate.config import Settings
+from sns_gate.env.machine import fingerprint
+from sns_gate.session import (
+    CaseOutcome,
+    CaseRun,
+    Expected,
+    Observer,
+    PlannedCase,
+    Progress,
+    measure_case,
+    refuse_code,
+    summarise,
+)
+from sns_gate.telemetry import CpuObserver, GpuObserver, open_gpu
+from sns_gate.types import SIDES, RevisionInfo, Side, Verdict
+from sns_gate.workers import WorkerPool
+
+
+class Machine:
+    """The device under the workers: its evidence, its fingerprint, one case at a time."""
+
+    def __init__(self, settings: Settings, device: str, pool: WorkerPool) -> None:
+        ready = [worker.ready for side in SIDES for worker in pool.workers(side) if worker.ready]
+        self._settings = settings
+        self._device = device
+        self._gpu = open_gpu(ready[0].gpu_uuid) if device != "cpu" else None
+        self._timer_step_ns = ready[0].timer_step_ns
+        cpu = CpuObserver(pool.pids)
+        self._observer: Observer = (
+            cpu if device == "cpu" else GpuObserver(self._gpu, cpu, lambda: len(pool.pids()))
+        )
+
+    def measure(
+        self, case: PlannedCase, pool: WorkerPool, deadline_s: float, progress: Progress
+    ) -> CaseOutcome:
+        """One case, with workers in the place of lost ones, refused unless both sides' code ran."""
+        start = time.monotonic()
+        pool.revive()
+        run = CaseRun(
+            case=case.spec.id,
+            mode=case.spec.mode,
+            precision=self._settings.precision_for(case.tolerance),
+            placements=self._settings.placements,
+            device=self._device,
+            seed=self._settings.seed,
+            setup_timeout_s=self._settings.timeout,
+            deadline_s=deadline_s,
+            timer_step_ns=self._timer_step_ns,
+        )
+        measured = measure_case(pool.workers, run, self._observer, progress)
+        expected = Expected(
+            on_gpu=self._device != "cpu",
+            nvml=self._gpu is not None,
+            locked=False,
+            blocks=self._settings.processes * self._settings.placements,
+        )
+        outcome = summarise(case, measured, expected, time.monotonic() - start)
+        if outcome.result.verdict is Verdict.BROKEN:
+            return outcome
+        proven = refuse_code(outcome.result, pool.prove())
+        return CaseOutcome(proven, outcome.estimate)
+
+    def describe(
+        self, side: Side, info: RevisionInfo, root: Path, pool: WorkerPool
+    ) -> RevisionInfo:
+        """A side with its fingerprint and the files of its code seen loaded.
+
+        Args:
+            side: whose workers to ask.
+            info: what is known of it already.
+            root: of its files, which are named relative to it.
+            pool: the living workers.
+        """
+        loaded = pool.workers(side)[0].loaded
+        files = tuple(short_file(file, root) for file in pool.prove()[side])
+        found = fingerprint(loaded.fingerprint if loaded else {}, self._gpu)
+        return info.model_copy(update={"fingerprint": found, "loaded": files})
+
+
+def short_file(path: str, root: Path) -> str:
+    """A file's path relative to a folder, where it lies inside."""
+    file = Path(path)
+    return str(file.relative_to(root)) if file.is_relative_to(root) else path

@@ -1,0 +1,67 @@
+"""The two sides of a check: their revisions and the folders of their benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from sns_gate.discovery import PATTERN
+from sns_gate.errors import UsageError
+from sns_gate.revisions import Repository, Revision, check_out
+from sns_gate.types import SIDES, Side
+
+
+@contextmanager
+def both_revisions(
+    folder: Path, baseline: str | None, candidate: str | None, scratch: Path
+) -> Iterator[dict[Side, Revision]]:
+    """Check both sides out, and remove their worktrees again.
+
+    Args:
+        folder: any folder inside the repository.
+        baseline: reference, None for the merge base with the default branch.
+        candidate: reference, None for the working tree as it is.
+        scratch: for worktrees and build prefixes.
+
+    Raises:
+        RevisionError: a reference names no commit, or git refused.
+    """
+    repository = Repository(folder)
+    repository.prune_worktrees()
+    commit = repository.resolve(candidate) if candidate else None
+    if baseline is None:
+        ref, base = repository.default_baseline(commit or "HEAD")
+    else:
+        ref, base = baseline, repository.resolve(baseline)
+    name = candidate or "working tree"
+    with ExitStack() as stack:
+        yield {
+            "baseline": stack.enter_context(check_out(repository, "baseline", ref, base, scratch)),
+            "candidate": stack.enter_context(
+                check_out(repository, "candidate", name, commit, scratch)
+            ),
+        }
+
+
+def benchmark_folders(asked: Path, sides: Mapping[Side, Revision]) -> dict[Side, Path]:
+    """Where each side's benchmarks are: the same folder for both where it lies outside."""
+    root = sides["candidate"].root
+    folder = (root / asked).resolve()
+    if not folder.is_dir():
+        raise UsageError(
+            f"there is no folder {folder}, so there are no benchmarks; name one with "
+            f"--benchmarks DIR, or write {asked}/{PATTERN.replace('*', 'first')}"
+        )
+    if not folder.is_relative_to(root):
+        return dict.fromkeys(SIDES, folder)
+    inside = folder.relative_to(root)
+    return {"baseline": sides["baseline"].root / inside, "candidate": folder}
+
+
+def same_files(own: Sequence[Path], own_folder: Path, files: Sequence[Path], folder: Path) -> bool:
+    """Whether two folders hold the same benchmark files, by name and content."""
+    if own_folder == folder:
+        return True
+    mine = [(path.relative_to(own_folder), path.read_bytes()) for path in own]
+    return mine == [(path.relative_to(folder), path.read_bytes()) for path in files]

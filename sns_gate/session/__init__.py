@@ -1,0 +1,35 @@
+"""How a case is measured: recipe, blocks, rotation, stopping; it starts no process."""
+
+from sns_gate.session.blocks import Observer, Worker
+from sns_gate.session.ledger import Ledger
+from sns_gate.session.measuring import BrokenCase, CaseRun, Measured, Progress, measure_case
+from sns_gate.session.roster import PlannedCase, Policy, Roster, agree
+from sns_gate.session.summary import (
+    CaseOutcome,
+    Expected,
+    confirmed,
+    refuse_code,
+    summarise,
+    unconfirmed,
+)
+
+__all__ = [
+    "BrokenCase",
+    "CaseOutcome",
+    "CaseRun",
+    "Expected",
+    "Ledger",
+    "Measured",
+    "Observer",
+    "PlannedCase",
+    "Policy",
+    "Progress",
+    "Roster",
+    "Worker",
+    "agree",
+    "confirmed",
+    "measure_case",
+    "refuse_code",
+    "summarise",
+    "unconfirmed",
+]

@@ -1,0 +1,248 @@
+"""One block: a baseline worker and a candidate worker alternating at one placement."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from sns_gate import protocol
+from sns_gate.errors import CallRaised
+from sns_gate.protocol import Recipe, Reply, Request, Sampled
+from sns_gate.stats import block_effect
+from sns_gate.types import Block, CpuEvidence, GpuEvidence, Side
+
+PAIRS = 12
+SETTLING_PAIRS = 4
+MAX_SETTLING_PAIRS = 24
+CPU_SETTLING_PAIRS = 2
+#: The device clock has settled when two successive means of 8 readings agree this closely.
+SETTLED_SHARE = 0.004
+
+_R = TypeVar("_R", bound=Reply)
+
+
+class Worker(Protocol):
+    """What a block needs of a worker; a recorded one serves as well as a process."""
+
+    side: Side
+    index: int
+    name: str
+
+    def send(self, request: Request) -> None:
+        """Send one request without waiting."""
+
+    def receive(self, expected: type[_R], timeout_s: float) -> _R:
+        """Wait for the reply to the last request."""
+
+    def ask(self, request: Request, expected: type[_R], timeout_s: float) -> _R:
+        """Send one request and wait for its reply."""
+
+
+class Observer(Protocol):
+    """Reads evidence around a block, never inside one."""
+
+    def before(self) -> None:
+        """Take the readings that later ones are compared with."""
+
+    def after(self) -> tuple[GpuEvidence | None, CpuEvidence | None]:
+        """What changed since ``before``."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How a case's blocks are taken.
+
+    Attributes:
+        recipe: how one sample is taken.
+        pairs: counted pairs in a block.
+        on_gpu: whether there is a device clock to settle.
+        setup_timeout_s: for setting a case up.
+        sample_timeout_s: for one sample.
+    """
+
+    recipe: Recipe
+    pairs: int
+    on_gpu: bool
+    setup_timeout_s: float
+    sample_timeout_s: float
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Which block of which case this is.
+
+    Attributes:
+        case: the case's id.
+        placement: both sides draw the same data at it.
+        number: of the block in its case; every other block begins with the candidate.
+        seed: of the check.
+    """
+
+    case: str
+    placement: int
+    number: int
+    seed: int
+
+
+def rotation(
+    placement: int, baseline: Sequence[Worker], candidate: Sequence[Worker], rng: random.Random
+) -> list[tuple[Worker, Worker]]:
+    """Who meets whom at one placement: a row of a Latin square, in random order.
+
+    Over as many placements as there are workers each pair meets once. Where one side has fewer
+    workers, each worker of the other still gets one block a placement.
+    """
+    count = max(len(baseline), len(candidate))
+    pairs = [
+        (baseline[i % len(baseline)], candidate[(i + placement) % len(candidate)])
+        for i in range(count)
+    ]
+    rng.shuffle(pairs)
+    return pairs
+
+
+def stable_seed(*parts: object) -> int:
+    """A seed from texts and numbers that is the same in every process."""
+    digest = hashlib.blake2b("|".join(map(str, parts)).encode(), digest_size=8)
+    return int.from_bytes(digest.digest(), "big") >> 1
+
+
+def run_block(
+    workers: tuple[Worker, Worker], spot: Spot, timing: Timing, observer: Observer
+) -> Block:
+    """Place the case in both workers, settle, alternate, and free it again.
+
+    Args:
+        workers: the baseline's and the candidate's.
+        spot: which block of which case this is.
+        timing: how samples are taken.
+        observer: for the evidence around the counted samples.
+
+    Raises:
+        WorkerError: a worker failed; neither is to be used for this case again.
+        ValueError: a time that is not positive and finite.
+    """
+    place_both(workers, spot, timing.recipe, timing.setup_timeout_s)
+    taken: list[tuple[Side, Sampled]] = []
+    settling = _settle(workers, spot.number, timing, taken)
+    observer.before()
+    for pair in range(timing.pairs):
+        _take_pair(workers, spot.number + pair, timing, taken)
+    gpu, cpu = observer.after()
+    for worker in workers:
+        worker.send(protocol.Release())
+    for worker in workers:
+        worker.receive(protocol.Released, timing.setup_timeout_s)
+    return _block(workers, spot.placement, settling, taken, gpu, cpu)
+
+
+def place_both(
+    workers: tuple[Worker, Worker], spot: Spot, recipe: Recipe | None, timeout_s: float
+) -> None:
+    """Set a case up in both workers at once, on the same data at their own addresses.
+
+    Raises:
+        WorkerError: of the first side that failed, once both have answered.
+        BothRaised: the code under test raised on both sides.
+    """
+    shared = (spot.seed, spot.case, spot.placement)
+    for worker in workers:
+        padding = stable_seed(*shared, worker.side, worker.index)
+        worker.send(protocol.Place(spot.case, stable_seed(*shared), padding, recipe))
+    errors = []
+    for worker in workers:
+        try:
+            worker.receive(protocol.Placed, timeout_s)
+        except CallRaised as error:
+            errors.append((worker, error))
+    if len(errors) == len(workers):
+        raise BothRaised(errors[0][1], errors[1][1])
+    if errors:
+        for worker in workers:
+            if worker is not errors[0][0]:
+                worker.ask(protocol.Release(), protocol.Released, timeout_s)
+        raise errors[0][1]
+
+
+class BothRaised(CallRaised):
+    """The code under test raised on both sides.
+
+    Args:
+        baseline: what the baseline's worker said.
+        candidate: what the candidate's worker said.
+    """
+
+    def __init__(self, baseline: CallRaised, candidate: CallRaised) -> None:
+        super().__init__("both sides", candidate.text, candidate.traceback)
+        self.baseline = baseline
+        self.candidate = candidate
+
+
+def _settle(
+    workers: tuple[Worker, Worker], number: int, timing: Timing, taken: list[tuple[Side, Sampled]]
+) -> int:
+    """Alternate under the case's own load until the device clock stops drifting, within bounds."""
+    least = SETTLING_PAIRS if timing.on_gpu else CPU_SETTLING_PAIRS
+    for pair in range(MAX_SETTLING_PAIRS):
+        if pair >= least and (not timing.on_gpu or _settled(taken)):
+            break
+        _take_pair(workers, number + pair, timing, taken)
+    return len(taken)
+
+
+def _settled(taken: Sequence[tuple[Side, Sampled]]) -> bool:
+    window = 2 * SETTLING_PAIRS
+    clocks = [sample.device_mhz for _, sample in taken if sample.device_mhz is not None]
+    if len(clocks) < len(taken):
+        return True  # nothing to settle by
+    half = window // 2
+    late, early = statistics.fmean(clocks[-half:]), statistics.fmean(clocks[-window:-half])
+    return abs(late - early) <= SETTLED_SHARE * early
+
+
+def _take_pair(
+    workers: tuple[Worker, Worker], parity: int, timing: Timing, taken: list[tuple[Side, Sampled]]
+) -> None:
+    """Two adjacent samples, one a side; the side that begins alternates: A B B A."""
+    first, second = workers if parity % 2 == 0 else workers[::-1]
+    for worker in (first, second):
+        sample = worker.ask(protocol.TakeSample(), Sampled, timing.sample_timeout_s)
+        taken.append((worker.side, sample))
+
+
+def _block(
+    workers: tuple[Worker, Worker],
+    placement: int,
+    settling: int,
+    taken: Sequence[tuple[Side, Sampled]],
+    gpu: GpuEvidence | None,
+    cpu: CpuEvidence | None,
+) -> Block:
+    counted = taken[settling:]
+    times: dict[str, list[float]] = {
+        worker.side: [s.call_ns for side, s in counted if side == worker.side] for worker in workers
+    }
+    if cpu is not None:
+        switches = sum(sample.involuntary for _, sample in counted)
+        cpu = cpu.model_copy(update={"involuntary_switches": switches})
+    return Block(
+        placement=placement,
+        baseline_worker=workers[0].index,
+        candidate_worker=workers[1].index,
+        settling=settling,
+        sides="".join(side[0] for side, _ in taken),
+        ms=tuple(round(sample.call_ns / 1e6, 9) for _, sample in taken),
+        device_mhz=tuple(_rounded(sample.device_mhz) for _, sample in taken),
+        held_us=tuple(_rounded(sample.held_ns and sample.held_ns / 1e3) for _, sample in taken),
+        log_speedup=block_effect(times["baseline"], times["candidate"]),
+        gpu=gpu,
+        cpu=cpu,
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)

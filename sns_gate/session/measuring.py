@@ -1,0 +1,229 @@
+"""One case from preparation to its last block; precision stops it, never a verdict."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sns_gate import protocol
+from sns_gate.errors import CallRaised, WorkerError
+from sns_gate.protocol import Recipe
+from sns_gate.session.blocks import (
+    PAIRS,
+    BothRaised,
+    Observer,
+    Spot,
+    Timing,
+    Worker,
+    place_both,
+    rotation,
+    run_block,
+    stable_seed,
+)
+from sns_gate.session.recipe import choose_recipe
+from sns_gate.stats import MIN_CLUSTERS, Estimate, clustered_estimate, predicted_half_width
+from sns_gate.types import SIDES, Block, Reason, Side
+
+ROTATIONS = 3
+MIN_SAMPLE_TIMEOUT_S = 30.0
+SAMPLE_TIMEOUT_FACTOR = 100
+
+
+class Progress(Protocol):
+    """Hears how a case comes along."""
+
+    def block_done(self, case: str, done: int, planned: int, half_width: float | None) -> None:
+        """A block is done; the half-width is on the log scale, None where unknown yet."""
+
+
+@dataclass(frozen=True)
+class CaseRun:
+    """What a case's measurement needs.
+
+    Attributes:
+        case: the case's id.
+        mode: as its benchmark asks.
+        precision: the half-width at which measuring stops (log scale).
+        placements: in one rotation.
+        device: ``cpu`` or a CUDA device.
+        seed: of the check.
+        setup_timeout_s: for compiling and setting up.
+        deadline_s: monotonic time after which no placement is added.
+        timer_step_ns: the smallest advance the timer shows.
+    """
+
+    case: str
+    mode: str
+    precision: float
+    placements: int
+    device: str
+    seed: int
+    setup_timeout_s: float
+    deadline_s: float
+    timer_step_ns: float
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether there is a device clock."""
+        return self.device != "cpu"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A case that was measured to its end.
+
+    Attributes:
+        blocks: in the order in which they were taken.
+        estimate: from all of them, None where the blocks do not carry one.
+        recipe: how samples were taken.
+        reasons: what a reader should know of how it went.
+    """
+
+    blocks: tuple[Block, ...]
+    estimate: Estimate | None
+    recipe: Recipe
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class BrokenCase:
+    """A case that could not be measured, and whose side it was."""
+
+    sides: tuple[Side, ...]
+    reasons: tuple[Reason, ...]
+
+
+def measure_case(
+    workers: Callable[[Side], Sequence[Worker]],
+    run: CaseRun,
+    observer: Observer,
+    progress: Progress,
+) -> Measured | BrokenCase:
+    """Prepare, calibrate and alternate until the interval is as narrow as asked.
+
+    Args:
+        workers: the living workers of a side.
+        run: the case and how precisely to measure it.
+        observer: for the evidence around blocks.
+        progress: hears of each block.
+    """
+    sides = {side: list(workers(side)) for side in SIDES}
+    try:
+        timing = _prepare((sides["baseline"][0], sides["candidate"][0]), run)
+        return _alternate(sides, run, timing, observer, progress)
+    except BothRaised as error:
+        # Both sides said why; a reader may need either.
+        texts = (_reason(error.baseline), _reason(error.candidate))
+        return BrokenCase(SIDES, texts)
+    except WorkerError as error:
+        side: Side = "baseline" if error.worker.startswith("baseline") else "candidate"
+        return BrokenCase((side,), (_reason(error),))
+
+
+def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> Timing:
+    """One worker a side compiles and tunes first; both sides' measurements choose the recipe."""
+    place_both(pair, Spot(run.case, 0, 0, run.seed), None, run.setup_timeout_s)
+    baseline, candidate = (
+        worker.ask(protocol.Calibrate(run.mode), protocol.Calibrated, run.setup_timeout_s)
+        for worker in pair
+    )
+    for worker in pair:
+        worker.ask(protocol.Release(), protocol.Released, run.setup_timeout_s)
+    recipe = choose_recipe(baseline, candidate, run.mode, run.device)
+    call_s = max(c.call_ns + c.enqueue_ns for c in (baseline, candidate)) / 1e9
+    sample_s = call_s * recipe.calls * recipe.regions
+    return Timing(
+        recipe=recipe,
+        pairs=PAIRS,
+        on_gpu=run.on_gpu,
+        setup_timeout_s=run.setup_timeout_s,
+        sample_timeout_s=max(MIN_SAMPLE_TIMEOUT_S, SAMPLE_TIMEOUT_FACTOR * sample_s),
+    )
+
+
+def _alternate(
+    sides: dict[Side, list[Worker]],
+    run: CaseRun,
+    timing: Timing,
+    observer: Observer,
+    progress: Progress,
+) -> Measured:
+    blocks: list[Block] = []
+    reasons: list[Reason] = []
+    rng = random.Random(stable_seed(run.seed, run.case, "order"))
+    limit = ROTATIONS * run.placements
+    count = max(len(workers) for workers in sides.values())
+    for placement in range(limit):
+        for pair in rotation(placement, sides["baseline"], sides["candidate"], rng):
+            spot = Spot(run.case, placement, len(blocks), run.seed)
+            blocks.append(run_block(pair, spot, timing, observer))
+            planned = count * max(run.placements, placement + 1)
+            progress.block_done(run.case, len(blocks), planned, _width(blocks, run))
+        if placement + 1 >= run.placements:
+            stop = _stop(blocks, run, count * limit)
+            reasons.extend(reason for reason in (stop,) if isinstance(reason, Reason))
+            if stop is not None:
+                break
+    if not timing.recipe.held and run.on_gpu:
+        reasons.append(
+            Reason(
+                code="queue-not-held",
+                text="the call waits for the device itself, so host time is inside its samples",
+            )
+        )
+    return Measured(
+        tuple(blocks),
+        estimate(blocks, run.timer_step_ns, timing.recipe),
+        timing.recipe,
+        tuple(reasons),
+    )
+
+
+def estimate(blocks: Sequence[Block], timer_step_ns: float, recipe: Recipe) -> Estimate | None:
+    """The blocks' estimate, None below three workers a side."""
+    baseline = [block.baseline_worker for block in blocks]
+    candidate = [block.candidate_worker for block in blocks]
+    if min(len(set(baseline)), len(set(candidate))) < MIN_CLUSTERS:
+        return None
+    sample_ms = min(min(block.ms) for block in blocks) * recipe.calls * recipe.regions
+    floor = timer_step_ns / (1e6 * sample_ms)
+    return clustered_estimate([block.log_speedup for block in blocks], baseline, candidate, floor)
+
+
+def _width(blocks: Sequence[Block], run: CaseRun) -> float | None:
+    found = estimate(blocks, run.timer_step_ns, Recipe("any"))
+    return found.half_width() if found else None
+
+
+def _stop(blocks: Sequence[Block], run: CaseRun, most: int) -> Reason | bool | None:
+    """Why to stop here: True where precise enough, a reason where in vain, None to go on."""
+    width = _width(blocks, run)
+    if width is None or width <= run.precision or len(blocks) >= most:
+        return True
+    if time.monotonic() > run.deadline_s:
+        return Reason(
+            code="budget-spent",
+            text=f"its share of the budget is spent at ±{100 * width:.2f}%; --budget raises it",
+        )
+    baseline = [block.baseline_worker for block in blocks]
+    candidate = [block.candidate_worker for block in blocks]
+    best = predicted_half_width([b.log_speedup for b in blocks], baseline, candidate, most)
+    if best > run.precision:
+        return Reason(
+            code="needs-more-processes",
+            text=f"more placements would reach ±{100 * best:.2f}% at best, and "
+            f"±{100 * run.precision:.2f}% was asked; --processes narrows it further",
+        )
+    return None
+
+
+def _reason(error: WorkerError) -> Reason:
+    code = "out-of-memory" if _is_memory(error) else error.code
+    return Reason(code=code, text=f"{error.worker}: {error.text}", detail=error.traceback)
+
+
+def _is_memory(error: WorkerError) -> bool:
+    return isinstance(error, CallRaised) and error.text.startswith(("OutOfMemory", "MemoryError"))

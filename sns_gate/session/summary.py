@@ -1,0 +1,210 @@
+"""From a measurement and its tier to a case's result; the verdict itself is judged elsewhere."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sns_gate.session.measuring import BrokenCase, Measured
+from sns_gate.session.roster import PlannedCase
+from sns_gate.stats import Estimate, detectable_slowdown_pct
+from sns_gate.tiers import tier_of
+from sns_gate.types import (
+    Block,
+    CaseResult,
+    Measurement,
+    MeasurementTier,
+    Reason,
+    Side,
+    Speedup,
+    Verdict,
+)
+from sns_gate.verdict import Judgement, confirmation_level, hull, judge, shown
+
+COVERS = ("samples", "pairs", "placements", "processes")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a complete measurement on this machine has.
+
+    Attributes:
+        on_gpu: device clocks are to be expected.
+        nvml: NVML answered when the check began, so its silence is lost evidence.
+        locked: a policy pinned the clocks.
+        blocks: of a first rotation; below half of them nothing is judged.
+    """
+
+    on_gpu: bool
+    nvml: bool
+    locked: bool
+    blocks: int
+
+
+@dataclass(frozen=True)
+class CaseOutcome:
+    """A case's result with the estimate behind it, None where it has none."""
+
+    result: CaseResult
+    estimate: Estimate | None = None
+
+
+def summarise(
+    case: PlannedCase, measured: Measured | BrokenCase, expected: Expected, seconds: float
+) -> CaseOutcome:
+    """What one measurement of a case says, before any confirmation.
+
+    Args:
+        case: the case and its tolerance.
+        measured: its blocks, or why there are none.
+        expected: evidence and blocks that there should be.
+        seconds: that the measurement took.
+    """
+    base = CaseResult(
+        id=case.spec.id,
+        file=case.spec.file,
+        line=case.spec.line,
+        verdict=Verdict.REFUSED,
+        tolerance=case.tolerance,
+        reasons=case.notes,
+        seconds=round(seconds, 3),
+    )
+    if isinstance(measured, BrokenCase):
+        reasons = (*case.notes, *measured.reasons)
+        return CaseOutcome(
+            _with(base, verdict=Verdict.BROKEN, broken_sides=measured.sides, reasons=reasons)
+        )
+    tier, tier_reasons, evidence = tier_of(
+        measured.blocks,
+        locked=expected.locked,
+        expects_gpu=expected.on_gpu,
+        expects_nvml=expected.nvml,
+    )
+    reasons = (*case.notes, *measured.reasons, *tier_reasons)
+    filled = _with(
+        base,
+        tier=tier,
+        reasons=reasons,
+        evidence=evidence,
+        covers=COVERS,
+        mode=measured.recipe.mode,
+        calls_per_sample=measured.recipe.calls * measured.recipe.regions,
+        baseline_ms=_median(measured.blocks, "baseline"),
+        candidate_ms=_median(measured.blocks, "candidate"),
+        blocks=measured.blocks,
+    )
+    estimate = measured.estimate
+    if estimate is None or len(measured.blocks) * 2 < expected.blocks:
+        text = "fewer than three workers a side, or than half of the planned blocks, are left"
+        return CaseOutcome(_refuse(filled, Reason(code="too-few-blocks", text=text)))
+    speedup = shown_speedup(estimate)
+    filled = _with(
+        filled,
+        speedup=speedup,
+        half_width_pct=round(100 * estimate.half_width(), 4),
+        detectable_pct=round(
+            detectable_slowdown_pct(
+                case.tolerance, estimate.half_width(), estimate.degrees_of_freedom
+            ),
+            4,
+        ),
+    )
+    if tier is MeasurementTier.C:
+        return CaseOutcome(_with(filled, note="tier C"), estimate)
+    return CaseOutcome(_judged(filled, judge(speedup, case.tolerance)), estimate)
+
+
+def refuse_code(result: CaseResult, own: Mapping[Side, Sequence[str]]) -> CaseResult:
+    """Refuse a case for which a side has not shown that it loaded its own code.
+
+    Args:
+        result: as measured.
+        own: files of each side's own code seen loaded.
+    """
+    silent = [side for side, files in own.items() if not files]
+    if not silent or result.verdict is Verdict.BROKEN:
+        return result
+    text = (
+        f"no file of the {' nor of the '.join(silent)} was seen loaded, so this may have timed "
+        f"installed code twice; import the code under test in the benchmark and see 'pythonpath'"
+    )
+    return _refuse(result, Reason(code="code-not-proven", text=text))
+
+
+def confirmed(first: CaseOutcome, second: CaseOutcome, cases: int) -> CaseResult:
+    """Judge a case that was about to be called slower by its second, independent measurement.
+
+    Args:
+        first: the measurement that called it slower.
+        second: the one in newly started processes.
+        cases: number of cases in the check.
+    """
+    screening, again = _measurement(first), second.result
+    if second.estimate is None or again.tier is MeasurementTier.C or screening is None:
+        return unconfirmed(first, again.reasons)
+    speedup = shown_speedup(second.estimate, confirmation_level(cases))
+    judged = judge(speedup, again.tolerance)
+    if judged.verdict is Verdict.SLOWER:
+        return _judged(_with(again, speedup=speedup, screening=screening), judged)
+    reason = Reason(
+        code="not-reproduced",
+        text="the first measurement called it slower and a second one in new processes did not; "
+        "the interval shown holds both",
+    )
+    return _with(
+        again,
+        speedup=hull(screening.speedup, speedup),
+        screening=screening,
+        verdict=Verdict.INCONCLUSIVE,
+        note="not reproduced",
+        reasons=(*again.reasons, reason),
+    )
+
+
+def unconfirmed(first: CaseOutcome, why: Sequence[Reason] = ()) -> CaseResult:
+    """A case that looked slower and has no second measurement, or none that counts."""
+    text = "it looked slower and has not been measured a second time in new processes"
+    return _with(
+        first.result,
+        verdict=Verdict.INCONCLUSIVE,
+        note="unconfirmed",
+        screening=_measurement(first),
+        reasons=(*first.result.reasons, Reason(code="unconfirmed", text=text), *why),
+    )
+
+
+def shown_speedup(estimate: Estimate, level: float = 0.95) -> Speedup:
+    """The estimate's speedup with its interval rounded outward to the digits shown."""
+    return shown(math.exp(estimate.log_speedup), estimate.bounds(level), level)
+
+
+def _measurement(outcome: CaseOutcome) -> Measurement | None:
+    result, found = outcome.result, outcome.estimate
+    if found is None or result.speedup is None:
+        return None
+    return Measurement(
+        speedup=result.speedup,
+        half_width_pct=result.half_width_pct or 0.0,
+        degrees_of_freedom=found.degrees_of_freedom if found.variance else None,
+        blocks=result.blocks,
+    )
+
+
+def _median(blocks: Sequence[Block], side: Side) -> float:
+    return statistics.median(ms for block in blocks for ms in block.counted(side))
+
+
+def _judged(result: CaseResult, judged: Judgement) -> CaseResult:
+    return _with(result, verdict=judged.verdict, note=judged.note)
+
+
+def _refuse(result: CaseResult, reason: Reason) -> CaseResult:
+    return _with(
+        result, verdict=Verdict.REFUSED, note=reason.code, reasons=(*result.reasons, reason)
+    )
+
+
+def _with(result: CaseResult, **changes: object) -> CaseResult:
+    return result.model_copy(update=changes)

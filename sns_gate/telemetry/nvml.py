@@ -1,0 +1,201 @@
+"""One GPU through NVML, by its UUID: clocks, event reasons, counters, power, other processes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sns_gate.telemetry.cpu import CpuObserver
+from sns_gate.types import CpuEvidence, GpuEvidence
+
+#: Since driver 580.82 the thermal and brake counters have other ids (k8s-test-infra#691).
+_MOVED_IN = (580, 82)
+_SW_POWER_CAP, _SYNC_BOOST = 74, 76
+_OLD_IDS = {"sw_thermal": 251, "hw_thermal": 252, "power_brake": 253}
+_NEW_IDS = {"sw_thermal": 269, "hw_thermal": 270, "power_brake": 271}
+_EXCLUSIVE_PROCESS, _PROHIBITED = 3, 2
+
+
+class Gpu:
+    """A GPU as NVML knows it; every reading is None where NVML does not give it.
+
+    Args:
+        library: the ``pynvml`` module, initialised.
+        handle: NVML's handle of the device.
+    """
+
+    def __init__(self, library: Any, handle: Any) -> None:  # noqa: ANN401 (pynvml is untyped)
+        self._library, self._handle = library, handle
+        self.driver_version = str(library.nvmlSystemGetDriverVersion())
+        ids = _NEW_IDS if _version(self.driver_version) >= _MOVED_IN else _OLD_IDS
+        self._counters = {"sw_power_cap": _SW_POWER_CAP, "sync_boost": _SYNC_BOOST, **ids}
+
+    def sm_mhz(self) -> int | None:
+        """SM clock in MHz, up to 100 ms old."""
+        return _whole(self._ask("nvmlDeviceGetClockInfo", self._library.NVML_CLOCK_SM))
+
+    def memory_mhz(self) -> int | None:
+        """Highest memory clock in MHz."""
+        return _whole(self._ask("nvmlDeviceGetMaxClockInfo", self._library.NVML_CLOCK_MEM))
+
+    def reasons(self) -> int | None:
+        """Clock event reason bits now."""
+        return _whole(self._ask("nvmlDeviceGetCurrentClocksThrottleReasons"))
+
+    def power_w(self) -> float | None:
+        """Power in watts, an average of about a second."""
+        value = self._ask("nvmlDeviceGetPowerUsage")
+        return None if value is None else value / 1000
+
+    def power_limit_w(self) -> float | None:
+        """Power limit in watts."""
+        value = self._ask("nvmlDeviceGetEnforcedPowerLimit")
+        return None if value is None else value / 1000
+
+    def temperature_c(self) -> int | None:
+        """Temperature of the die in degrees Celsius."""
+        return _whole(self._ask("nvmlDeviceGetTemperature", 0))
+
+    def free_bytes(self) -> int | None:
+        """Free device memory."""
+        memory = self._ask("nvmlDeviceGetMemoryInfo")
+        return None if memory is None else int(memory.free)
+
+    def ecc(self) -> bool | None:
+        """Whether ECC is on."""
+        modes = self._ask("nvmlDeviceGetEccMode")
+        return None if modes is None else bool(modes[0])
+
+    def mig(self) -> bool | None:
+        """Whether the device is cut into MIG instances."""
+        modes = self._ask("nvmlDeviceGetMigMode")
+        return None if modes is None else bool(modes[0])
+
+    def persistence(self) -> bool | None:
+        """Whether the driver stays loaded without clients."""
+        mode = self._ask("nvmlDeviceGetPersistenceMode")
+        return None if mode is None else bool(mode)
+
+    def one_process_only(self) -> bool:
+        """Whether the compute mode keeps a second process out."""
+        return self._ask("nvmlDeviceGetComputeMode") in (_EXCLUSIVE_PROCESS, _PROHIBITED)
+
+    def processes(self) -> int | None:
+        """Processes with a compute context here, None where they cannot be listed."""
+        listed = self._ask("nvmlDeviceGetComputeRunningProcesses")
+        return None if listed is None else len(listed)
+
+    def counters_ns(self) -> dict[str, int]:
+        """Cumulative event counters in ns, by name; those that do not answer are left out."""
+        fields = self._ask("nvmlDeviceGetFieldValues", list(self._counters.values())) or ()
+        found = {}
+        for name, value in zip(self._counters, fields, strict=False):
+            # Each field has its own return code; the call's says nothing of them.
+            if value.nvmlReturn == 0:
+                found[name] = int(value.value.ullVal)
+        return found
+
+    def _ask(self, name: str, *arguments: object) -> Any:  # noqa: ANN401 (pynvml is untyped)
+        function = getattr(self._library, name, None)
+        if function is None:
+            return None
+        try:
+            return function(self._handle, *arguments)
+        except self._library.NVMLError:
+            return None
+
+
+def open_gpu(uuid: str | None) -> Gpu | None:
+    """The GPU of this UUID (with or without its prefix), None where NVML does not answer."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        if uuid is None:
+            return Gpu(pynvml, pynvml.nvmlDeviceGetHandleByIndex(0))
+        full = uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
+        return Gpu(pynvml, pynvml.nvmlDeviceGetHandleByUUID(full))
+    except pynvml.NVMLError:
+        return None
+
+
+def nvidia_driver_present() -> bool:
+    """Whether this machine has an NVIDIA device or driver, usable or not."""
+    if any(Path("/dev").glob("nvidia[0-9]*")) or Path("/proc/driver/nvidia/version").exists():
+        return True
+    return open_gpu(None) is not None
+
+
+@dataclass(frozen=True)
+class _Reading:
+    mhz: int | None
+    reasons: int | None
+    counters_ns: dict[str, int]
+
+
+class GpuObserver:
+    """Reads NVML and the kernel's counters around a block.
+
+    Args:
+        gpu: the device, None where NVML does not answer.
+        cpu: the observer of the CPU.
+        own_processes: how many processes on the GPU are ours.
+    """
+
+    def __init__(self, gpu: Gpu | None, cpu: CpuObserver, own_processes: Callable[[], int]) -> None:
+        self._gpu, self._cpu, self._own = gpu, cpu, own_processes
+        self._before: _Reading | None = None
+
+    def before(self) -> None:
+        """Take the readings that later ones are compared with."""
+        self._cpu.before()
+        self._before = self._read()
+
+    def after(self) -> tuple[GpuEvidence | None, CpuEvidence | None]:
+        """What changed since ``before``; no GPU evidence where clock or reasons are silent."""
+        last, (_, cpu) = self._read(), self._cpu.after()
+        first, gpu = self._before, self._gpu
+        if gpu is None or first is None or last is None:
+            return None, cpu
+        if first.mhz is None or last.mhz is None or first.reasons is None or last.reasons is None:
+            return None, cpu
+        advanced = {
+            name: round((value - first.counters_ns[name]) / 1e6, 3)
+            for name, value in last.counters_ns.items()
+            if name in first.counters_ns
+        }
+        return GpuEvidence(
+            nvml_mhz=(first.mhz, last.mhz),
+            reasons=first.reasons | last.reasons,
+            counters_ms=advanced,
+            power_w=gpu.power_w(),
+            temperature_c=gpu.temperature_c(),
+            other_processes=self._others(gpu),
+        ), cpu
+
+    def _read(self) -> _Reading | None:
+        if self._gpu is None:
+            return None
+        return _Reading(self._gpu.sm_mhz(), self._gpu.reasons(), self._gpu.counters_ns())
+
+    def _others(self, gpu: Gpu) -> int | None:
+        """Processes on the GPU that are not ours; a list without ours sees nobody's."""
+        listed, own = gpu.processes(), self._own()
+        if listed is None or listed < own:
+            return None
+        return listed - own
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _version(text: str) -> tuple[int, ...]:
+    numbers = []
+    for part in text.split(".")[:2]:
+        with contextlib.suppress(ValueError):
+            numbers.append(int(part))
+    return tuple(numbers)

@@ -1,0 +1,193 @@
+"""From evidence to a tier, never upgraded and never assumed; it reads no device."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sns_gate.stats import cv_percent
+from sns_gate.types import SIDES, Block, CaseEvidence, MeasurementTier, Reason
+
+TIER_A_RANGE_MHZ = 30.0
+TIER_C_CV_PCT = 3.0
+CLOCK_MEAN_OF = 8
+#: On the CPU: the share of a case's time that others may take before no verdict is given.
+TIER_C_STEAL_PCT = 25.0
+TIER_C_THROTTLED_SHARE = 0.25
+
+IDLE, USER_CLOCKS, POWER_CAP, HW_SLOWDOWN = 0x1, 0x2, 0x4, 0x8
+SYNC_BOOST, SW_THERMAL, HW_THERMAL, POWER_BRAKE, DISPLAY = 0x10, 0x20, 0x40, 0x80, 0x100
+EVENT_REASONS = {
+    IDLE: "idle",
+    USER_CLOCKS: "application or user clocks",
+    POWER_CAP: "software power cap",
+    HW_SLOWDOWN: "hardware slowdown",
+    SYNC_BOOST: "sync boost",
+    SW_THERMAL: "software thermal slowdown",
+    HW_THERMAL: "hardware thermal slowdown",
+    POWER_BRAKE: "hardware power brake",
+    DISPLAY: "display clock setting",
+}
+_DISQUALIFYING = HW_SLOWDOWN | HW_THERMAL | POWER_BRAKE
+_DISQUALIFYING_COUNTERS = ("hw_thermal", "power_brake", "sw_thermal")
+
+
+@dataclass
+class _Finding:
+    """What the evidence adds up to while it is read."""
+
+    against: list[Reason] = field(default_factory=list)
+    disclosed: list[Reason] = field(default_factory=list)
+    allows_a: bool = True
+
+    def disqualify(self, code: str, text: str) -> None:
+        self.against.append(Reason(code=code, text=text))
+
+    def disclose(self, code: str, text: str) -> None:
+        self.disclosed.append(Reason(code=code, text=text))
+
+
+def tier_of(
+    blocks: Sequence[Block], *, locked: bool, expects_gpu: bool, expects_nvml: bool
+) -> tuple[MeasurementTier, tuple[Reason, ...], CaseEvidence]:
+    """The tier of a case with every reason for or beside it.
+
+    Args:
+        blocks: all blocks of the case.
+        locked: whether a policy pinned the clocks and read them back.
+        expects_gpu: the case ran on a GPU, so device clocks must be there.
+        expects_nvml: NVML answered when the check began, so its silence is lost evidence.
+    """
+    finding = _Finding()
+    clocks = _read_clocks(blocks, finding, expects_gpu=expects_gpu)
+    bits = _read_gpu(blocks, finding, expects_nvml=expects_nvml)
+    steal, throttled = _read_cpu(blocks, finding, expects_gpu=expects_gpu)
+    evidence = CaseEvidence(
+        clock_source="device" if clocks else "none",
+        clock_mean_mhz=clocks.mean_mhz if clocks else None,
+        clock_cv_pct=clocks.cv_pct if clocks else None,
+        clock_range_mhz=clocks.range_mhz if clocks else None,
+        reasons=reason_names(bits),
+        counters_ms=_total_counters(blocks),
+        steal_pct=steal,
+        throttled_ms=throttled,
+    )
+    if finding.against:
+        return MeasurementTier.C, (*finding.against, *finding.disclosed), evidence
+    held = clocks is not None and clocks.range_mhz <= TIER_A_RANGE_MHZ
+    tier = MeasurementTier.A if locked and held and finding.allows_a else MeasurementTier.B
+    if locked and not held and clocks:
+        finding.disclose(
+            "clock-not-held",
+            f"the pinned clock moved by {clocks.range_mhz:.0f} MHz under load, tier A allows "
+            f"{TIER_A_RANGE_MHZ:.0f} MHz",
+        )
+    return tier, tuple(finding.disclosed), evidence
+
+
+def reason_names(bits: int) -> tuple[str, ...]:
+    """Clock event reasons by name, in bit order; unknown bits by number. Idle is left out."""
+    names = [name for bit, name in EVENT_REASONS.items() if bits & bit and bit != IDLE]
+    unknown = bits & ~sum(EVENT_REASONS)
+    return (*names, f"unknown 0x{unknown:x}") if unknown else tuple(names)
+
+
+@dataclass(frozen=True)
+class _Clocks:
+    mean_mhz: float
+    cv_pct: float
+    range_mhz: float
+
+
+def _read_clocks(
+    blocks: Sequence[Block], finding: _Finding, *, expects_gpu: bool
+) -> _Clocks | None:
+    sides = {side: [block.clocks(side) for block in blocks] for side in SIDES}
+    readings = [value for columns in sides.values() for column in columns for value in column]
+    complete = all(column for columns in sides.values() for column in columns)
+    if not expects_gpu:
+        return None
+    if not readings or not complete:
+        finding.disqualify(
+            "clock-evidence-lost", "the device clock could not be read in every block"
+        )
+        return None
+    # The ratio is formed inside blocks, so only the variation inside blocks can touch it.
+    worst = max(_rms([cv_percent(c) for c in columns]) for columns in sides.values())
+    smooth = [mean for columns in sides.values() for column in columns for mean in _means(column)]
+    clocks = _Clocks(statistics.fmean(readings), worst, max(smooth) - min(smooth))
+    if worst > TIER_C_CV_PCT:
+        finding.disqualify(
+            "clock-unstable",
+            f"the device clock varied by {worst:.1f}% inside blocks, "
+            f"the limit is {TIER_C_CV_PCT:.0f}%",
+        )
+    return clocks
+
+
+def _rms(values: Sequence[float]) -> float:
+    return math.sqrt(statistics.fmean(value**2 for value in values))
+
+
+def _means(readings: Sequence[float]) -> list[float]:
+    """Means of consecutive readings: a single one has 1 to 5 MHz of noise."""
+    if len(readings) <= CLOCK_MEAN_OF:
+        return [statistics.fmean(readings)]
+    starts = range(len(readings) - CLOCK_MEAN_OF + 1)
+    return [statistics.fmean(readings[i : i + CLOCK_MEAN_OF]) for i in starts]
+
+
+def _read_gpu(blocks: Sequence[Block], finding: _Finding, *, expects_nvml: bool) -> int:
+    seen = [block.gpu for block in blocks if block.gpu is not None]
+    if expects_nvml and len(seen) < len(blocks):
+        finding.disqualify("nvml-lost", "NVML stopped answering during the measurement")
+    bits = 0
+    for gpu in seen:
+        bits |= gpu.reasons
+    unknown = bits & ~sum(EVENT_REASONS)
+    fired = reason_names(bits & _DISQUALIFYING | unknown)
+    if fired:
+        finding.disqualify("throttled", f"the GPU reported {', '.join(fired)}")
+    counters = _total_counters(blocks)
+    advanced = [name for name in _DISQUALIFYING_COUNTERS if counters.get(name, 0) > 0]
+    if advanced and not fired:
+        finding.disqualify("throttled", f"event counters advanced: {', '.join(advanced)}")
+    if bits & POWER_CAP or counters.get("sw_power_cap", 0) > 0:
+        finding.allows_a = False
+        finding.disclose("power-capped", "the power limit held the clock down, as heavy kernels do")
+    if any(gpu.other_processes for gpu in seen):
+        finding.disqualify("gpu-shared", "another process used this GPU during the measurement")
+    elif any(gpu.other_processes is None for gpu in seen):
+        finding.disclose("contention-unseen", "other processes on this GPU could not be listed")
+    return bits
+
+
+def _total_counters(blocks: Sequence[Block]) -> dict[str, float]:
+    totals: dict[str, float] = {}
+    for block in blocks:
+        for name, value in (block.gpu.counters_ms if block.gpu else {}).items():
+            totals[name] = totals.get(name, 0.0) + value
+    return totals
+
+
+def _read_cpu(
+    blocks: Sequence[Block], finding: _Finding, *, expects_gpu: bool
+) -> tuple[float | None, float | None]:
+    seen = [block.cpu for block in blocks if block.cpu is not None]
+    if not seen:
+        return None, None
+    steal = statistics.fmean(cpu.steal_pct for cpu in seen)
+    throttled = sum(cpu.throttled_ms for cpu in seen)
+    if expects_gpu:
+        return steal, throttled
+    finding.disclose("no-clock-evidence", "no clock can be read on this device, so tier B at best")
+    if steal > TIER_C_STEAL_PCT:
+        finding.disqualify("cpu-stolen", f"the hypervisor took {steal:.0f}% of the CPU time")
+    busy = sum(sum(block.ms) for block in blocks)
+    if throttled > TIER_C_THROTTLED_SHARE * busy:
+        finding.disqualify(
+            "cpu-throttled", f"the CPU quota stopped the workers for {throttled:.0f} ms"
+        )
+    return steal, throttled

@@ -1,0 +1,38 @@
+"""What the worker needs of a timer, whatever the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from sns_gate.protocol import Calibrated, Recipe, Sampled
+
+Call = Callable[[], object]
+
+
+class Timer(Protocol):
+    """Times calls on one device. A placement lies between ``begin`` and ``end``."""
+
+    device: str
+    step_ns: float
+
+    def begin(self, padding_seed: int) -> None:
+        """Empty the allocator's cache and pad, so that the next allocations land elsewhere."""
+
+    def allocated_bytes(self) -> int:
+        """Memory now allocated on the device, 0 where nobody counts."""
+
+    def wait(self) -> None:
+        """Return when the device has nothing left to do."""
+
+    def calibrate(self, call: Call, mode: str) -> Calibrated:
+        """Measure one placed call well enough to choose a recipe."""
+
+    def arrange(self, calls: Sequence[Call], recipe: Recipe) -> None:
+        """Get ready to sample these calls by this recipe."""
+
+    def sample(self) -> Sampled:
+        """Take one sample as arranged."""
+
+    def end(self) -> int:
+        """Free what the placement took; return its peak in bytes."""

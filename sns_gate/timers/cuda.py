@@ -1,0 +1,248 @@
+"""Regions on a CUDA device by events, the queue held or the calls captured in a graph."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import random
+import resource
+import statistics
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sns_gate.protocol import Calibrated, Recipe, Sampled
+from sns_gate.timers.base import Call
+from sns_gate.timers.driver import HOLD_LIMIT_NS, DeviceKernels
+
+if TYPE_CHECKING:
+    import torch
+
+#: CUDA events tick every 32 ns on Hopper; docs/evidence.md shows the reading.
+EVENT_STEP_NS = 32.0
+_FLUSH_CACHES = 4
+_MIN_FLUSH_BYTES = 64 << 20
+_PADDING_PIECES = 4
+_MAX_PADDING_BYTES = 32 << 20
+_PADDING_STEP = 512
+_CALIBRATION_REGIONS = 5
+_WARM_CALLS = 20
+#: A call shorter than this many empty pairs of events would be measured with their cost.
+SHORT_CALL_PAIRS = 20
+
+
+class CudaTimer:
+    """Times calls on one CUDA device with torch's events on its current stream."""
+
+    def __init__(self, device: str) -> None:
+        import torch
+
+        self._torch = torch
+        if not torch.cuda.is_available():
+            raise RuntimeError(
+                "torch cannot use a CUDA device here, so nothing can be timed on one; install a "
+                "torch built for this driver, or use --device cpu"
+            )
+        self.device = device if ":" in device else "cuda:0"
+        torch.cuda.set_device(torch.device(self.device))
+        torch.empty(1, device=self.device)
+        self.step_ns = EVENT_STEP_NS
+        properties = torch.cuda.get_device_properties(self.device)
+        self.uuid = str(properties.uuid)
+        self.cache_bytes = int(properties.L2_cache_size)
+        self._kernels = DeviceKernels()
+        self._flush_bytes = max(_FLUSH_CACHES * self.cache_bytes, _MIN_FLUSH_BYTES)
+        self._padding: list[torch.Tensor] = []
+        self._flush: torch.Tensor | None = None
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._calls: Sequence[Call] = ()
+        self._recipe = Recipe("cold")
+        self._events: list[tuple[Any, Any]] = []
+        self._before_bytes = 0
+
+    def begin(self, padding_seed: int) -> None:
+        """Empty the allocator's cache and pad, so that the next allocations land elsewhere."""
+        torch = self._torch
+        gc.collect()
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        self._before_bytes = torch.cuda.memory_allocated()
+        rng = random.Random(padding_seed)
+        sizes = [
+            _PADDING_STEP * rng.randrange(1, _MAX_PADDING_BYTES // _PADDING_STEP)
+            for _ in range(_PADDING_PIECES)
+        ]
+        self._padding = [torch.empty(size, dtype=torch.uint8, device=self.device) for size in sizes]
+
+    def allocated_bytes(self) -> int:
+        """Memory that torch has allocated on the device."""
+        return int(self._torch.cuda.memory_allocated())
+
+    def wait(self) -> None:
+        """Wait for all streams of the device."""
+        self._torch.cuda.synchronize()
+
+    def calibrate(self, call: Call, mode: str) -> Calibrated:
+        """Time one cold and several warm calls, their enqueuing, and try to capture the call."""
+        self._make_flush()
+        empty_ns = statistics.median(self._pair_ns(None, flush=False) for _ in range(5))
+        cold = [self._pair_ns(call, flush=True) for _ in range(_CALIBRATION_REGIONS)]
+        expired = self._kernels.held_ns() >= HOLD_LIMIT_NS
+        enqueue_ns = self._enqueue_ns(call)
+        warm_ns = self._warm_ns(call, held=not expired)
+        call_ns = warm_ns if mode == "warm" else statistics.median(cold)
+        short = call_ns < SHORT_CALL_PAIRS * empty_ns
+        return Calibrated(
+            call_ns=call_ns,
+            enqueue_ns=enqueue_ns,
+            hold_expired=expired,
+            capturable=self._can_capture(call) if short or mode == "warm" else None,
+            empty_ns=empty_ns,
+            cache_bytes=self.cache_bytes,
+            input_bytes=0,
+            warm_ns=warm_ns,
+        )
+
+    def arrange(self, calls: Sequence[Call], recipe: Recipe) -> None:
+        """Allocate events and the flush buffer, or capture the graph, before any sample."""
+        torch = self._torch
+        self._calls, self._recipe, self._graph = calls, recipe, None
+        self._events = [
+            (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
+            for _ in range(recipe.regions)
+        ]
+        if recipe.mode == "cold":
+            self._make_flush()
+        if recipe.mode in ("graph", "warm-graph"):
+            self._graph = self._capture([calls[i % len(calls)] for i in range(recipe.calls)])
+            self._graph.replay()
+        torch.cuda.synchronize()
+
+    def sample(self) -> Sampled:
+        """Time the regions in batches, each enqueued whole behind a held queue."""
+        torch, recipe = self._torch, self._recipe
+        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+        stream = torch.cuda.current_stream().cuda_stream
+        held: list[int] = []
+        collecting = gc.isenabled()
+        gc.disable()
+        start = time.perf_counter_ns()
+        try:
+            for first in range(0, recipe.regions, recipe.batch):
+                last = min(first + recipe.batch, recipe.regions)
+                hold = self._kernels.hold(stream) if recipe.held else contextlib.nullcontext()
+                with hold:
+                    for region in range(first, last):
+                        self._enqueue_region(region)
+                    if last == recipe.regions:
+                        self._kernels.launch_clock(stream)
+                torch.cuda.synchronize()
+                held.append(self._kernels.held_ns() if recipe.held else 0)
+        finally:
+            if collecting:
+                gc.enable()
+        wall_ns = time.perf_counter_ns() - start
+        total_ns = 1e6 * math.fsum(begin.elapsed_time(end) for begin, end in self._events)
+        return Sampled(
+            call_ns=total_ns / (recipe.regions * recipe.calls),
+            device_mhz=self._kernels.clock_mhz(),
+            held_ns=float(sum(held)) if recipe.held else None,
+            wall_ns=wall_ns,
+            involuntary=resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
+            hold_expired=any(ns >= HOLD_LIMIT_NS for ns in held),
+        )
+
+    def end(self) -> int:
+        """Drop graph, events, buffers and padding; return the placement's peak in bytes."""
+        torch = self._torch
+        torch.cuda.synchronize()
+        peak = torch.cuda.max_memory_allocated() - self._before_bytes
+        own = sum(t.numel() for t in self._padding) + (
+            self._flush.numel() if self._flush is not None else 0
+        )
+        self._graph, self._flush = None, None
+        self._calls, self._events, self._padding = (), [], []
+        return max(0, int(peak) - int(own))
+
+    def _enqueue_region(self, region: int) -> None:
+        begin, end = self._events[region]
+        if self._graph is not None:
+            begin.record()
+            self._graph.replay()
+            end.record()
+            return
+        if self._flush is not None:
+            self._flush.zero_()
+        call = self._calls[region % len(self._calls)]
+        begin.record()
+        for _ in range(self._recipe.calls):
+            call()
+        end.record()
+
+    def _make_flush(self) -> None:
+        if self._flush is None:
+            self._flush = self._torch.empty(
+                self._flush_bytes, dtype=self._torch.uint8, device=self.device
+            )
+
+    def _pair_ns(self, call: Call | None, *, flush: bool) -> float:
+        """Device time between two events around one call, held; around nothing without one."""
+        torch = self._torch
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        with self._kernels.hold(torch.cuda.current_stream().cuda_stream):
+            if flush and self._flush is not None:
+                self._flush.zero_()
+            begin.record()
+            if call is not None:
+                call()
+            end.record()
+        torch.cuda.synchronize()
+        return float(begin.elapsed_time(end)) * 1e6
+
+    def _enqueue_ns(self, call: Call) -> float:
+        torch = self._torch
+        begin = torch.cuda.Event(enable_timing=True)
+        times = []
+        for _ in range(_CALIBRATION_REGIONS):
+            start = time.perf_counter_ns()
+            if self._flush is not None:
+                self._flush.zero_()
+            begin.record()
+            call()
+            begin.record()
+            times.append(time.perf_counter_ns() - start)
+            torch.cuda.synchronize()
+        return float(statistics.median(times))
+
+    def _warm_ns(self, call: Call, *, held: bool) -> float:
+        torch = self._torch
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        stream = torch.cuda.current_stream().cuda_stream
+        with self._kernels.hold(stream) if held else contextlib.nullcontext():
+            begin.record()
+            for _ in range(_WARM_CALLS):
+                call()
+            end.record()
+        torch.cuda.synchronize()
+        return float(begin.elapsed_time(end)) * 1e6 / _WARM_CALLS
+
+    def _can_capture(self, call: Call) -> bool:
+        try:
+            self._capture([call]).replay()
+            self._torch.cuda.synchronize()
+        except RuntimeError:
+            # A failed capture leaves an error behind that the next call would report.
+            with contextlib.suppress(RuntimeError):
+                self._torch.cuda.synchronize()
+            return False
+        return True
+
+    def _capture(self, calls: Sequence[Call]) -> torch.cuda.CUDAGraph:
+        torch = self._torch
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for call in calls:
+                call()
+        return graph

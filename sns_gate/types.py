@@ -1,0 +1,259 @@
+"""The finished result of a check as frozen data; it measures and decides nothing."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+SCHEMA_VERSION = 1
+
+Side = Literal["baseline", "candidate"]
+SIDES: tuple[Side, Side] = ("baseline", "candidate")
+
+
+class Record(BaseModel):
+    """Frozen data that refuses keys it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class MeasurementTier(StrEnum):
+    """How much the numbers in a result can be trusted.
+
+    A: clocks pinned and seen held on the device. B: clocks floating, their variance measured and
+    inside the interval. C: unstable, disturbed or unobserved; no verdict is given on it.
+    """
+
+    A = "A"
+    B = "B"
+    C = "C"
+
+
+class Verdict(StrEnum):
+    """What the gate says of a case."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+    UNCHANGED = "unchanged"
+    NOT_SLOWER = "not slower"
+    INCONCLUSIVE = "inconclusive"
+    REFUSED = "refused"
+    BROKEN = "broken"
+    WRONG = "wrong"
+    ADDED = "added"
+    REMOVED = "removed"
+
+
+class Outcome(StrEnum):
+    """What the gate says of the whole check."""
+
+    PASS = "pass"  # noqa: S105 (not a password)
+    FAIL = "fail"
+    REFUSED = "refused"
+    INCONCLUSIVE = "inconclusive"
+    NOTHING_COMPARED = "nothing compared"
+
+
+class Reason(Record):
+    """Why a verdict is what it is: a stable code for programs, a text for people."""
+
+    code: str
+    text: str
+    detail: str = Field("", description="a traceback or log, empty where there is none")
+
+
+class Speedup(Record):
+    """baseline time / candidate time with its interval; above 1 the candidate is faster.
+
+    ``low`` and ``high`` are rounded outward to the digits shown.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    level: float = Field(0.95, description="coverage that the interval claims")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not 0 < self.low <= self.estimate <= self.high:
+            raise ValueError(f"0 < low ≤ estimate ≤ high does not hold: {self}")
+        return self
+
+
+class EnvironmentFingerprint(Record):
+    """Identifies the toolchain and device a run happened on.
+
+    Two runs are only comparable when their fingerprints match exactly.
+    """
+
+    torch_version: str | None = None
+    triton_version: str | None = None
+    cuda_version: str | None = None
+    cudnn_version: str | None = None
+    driver_version: str | None = None
+    gpu_name: str | None = None
+    compute_cap: str | None = None
+    sm_count: int | None = None
+    power_limit_w: float | None = None
+    memory_mhz: int | None = None
+    ecc: bool | None = None
+    mig: bool | None = None
+    persistence: bool | None = None
+    cpu_model: str | None = None
+    python_version: str | None = None
+
+    def matches(self, other: EnvironmentFingerprint) -> bool:
+        """Whether results of the two environments may be compared."""
+        return self.model_dump() == other.model_dump()
+
+    def differences(self, other: EnvironmentFingerprint) -> tuple[str, ...]:
+        """The names of the fields that differ, in their order of definition."""
+        mine, theirs = self.model_dump(), other.model_dump()
+        return tuple(name for name in mine if mine[name] != theirs[name])
+
+
+class GpuEvidence(Record):
+    """What NVML said around one block."""
+
+    nvml_mhz: tuple[int, int] = Field(description="SM clock before and after, up to 100 ms old")
+    reasons: int = Field(description="clock event reason bits seen before or after")
+    counters_ms: dict[str, float] = Field(description="advance of each cumulative event counter")
+    power_w: float | None = None
+    temperature_c: int | None = None
+    other_processes: int | None = Field(None, description="null: could not be listed")
+
+
+class CpuEvidence(Record):
+    """What the kernel said around one block."""
+
+    steal_pct: float = Field(description="share of CPU time that the hypervisor took")
+    throttled_ms: float = Field(description="time the cgroup's quota stopped us")
+    pressure_ms: float | None = Field(None, description="time somebody waited for a CPU")
+    other_load_pct: float | None = Field(None, description="CPU use of others, of one core")
+    involuntary_switches: int = Field(description="workers' involuntary context switches")
+
+
+class Block(Record):
+    """One baseline worker against one candidate worker at one placement, in time order.
+
+    ``sides``, ``ms``, ``device_mhz`` and ``held_us`` have one entry a sample; the first
+    ``settling`` samples are recorded but do not count.
+    """
+
+    placement: int
+    baseline_worker: int
+    candidate_worker: int
+    settling: int
+    sides: str = Field(description="one letter a sample, b for baseline, c for candidate")
+    ms: tuple[float, ...] = Field(description="time a call, milliseconds")
+    device_mhz: tuple[float | None, ...] = Field(description="the device's own clock behind it")
+    held_us: tuple[float | None, ...] = Field(description="how long the queue was held")
+    log_speedup: float = Field(description="median over pairs of log(baseline / candidate)")
+    gpu: GpuEvidence | None = None
+    cpu: CpuEvidence | None = None
+
+    def counted(self, side: Side) -> tuple[float, ...]:
+        """The times of one side's samples that count, in time order, milliseconds."""
+        return tuple(self.ms[i] for i in self._counted(side))
+
+    def clocks(self, side: Side) -> tuple[float, ...]:
+        """The device clocks read behind one side's counted samples, MHz, in time order."""
+        values = (self.device_mhz[i] for i in self._counted(side))
+        return tuple(value for value in values if value is not None)
+
+    def _counted(self, side: Side) -> list[int]:
+        return [i for i in range(self.settling, len(self.sides)) if self.sides[i] == side[0]]
+
+    @model_validator(mode="after")
+    def _aligned(self) -> Self:
+        if not len(self.sides) == len(self.ms) == len(self.device_mhz) == len(self.held_us):
+            raise ValueError("a block's columns must have one entry a sample")
+        return self
+
+
+class CaseEvidence(Record):
+    """A case's evidence over all its blocks."""
+
+    clock_source: Literal["device", "none"]
+    clock_mean_mhz: float | None = None
+    clock_cv_pct: float | None = Field(
+        None, description="worse side's root mean square of the variation inside blocks"
+    )
+    clock_range_mhz: float | None = Field(None, description="of means of 8 consecutive readings")
+    reasons: tuple[str, ...] = Field((), description="clock event reasons seen, by name")
+    counters_ms: dict[str, float] = Field(default_factory=dict)
+    steal_pct: float | None = None
+    throttled_ms: float | None = None
+
+
+class Measurement(Record):
+    """One complete measurement of a case."""
+
+    speedup: Speedup
+    half_width_pct: float
+    degrees_of_freedom: float | None = Field(description="null where nothing varied")
+    blocks: tuple[Block, ...]
+
+
+class CaseResult(Record):
+    """A case and what the gate says of it."""
+
+    id: str
+    file: str | None = None
+    line: int | None = None
+    verdict: Verdict
+    note: str = Field("", description="what kind of inconclusive, or a flag on unchanged")
+    broken_sides: tuple[Side, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    tier: MeasurementTier | None = None
+    tolerance: float
+    speedup: Speedup | None = None
+    half_width_pct: float | None = None
+    detectable_pct: float | None = Field(
+        None, description="slowdown that this check would have called slower 95 times in 100"
+    )
+    baseline_ms: float | None = None
+    candidate_ms: float | None = None
+    mode: str | None = Field(None, description="cold, graph, warm, or loop on the CPU")
+    calls_per_sample: int | None = None
+    covers: tuple[str, ...] = Field((), description="sources of variation inside the interval")
+    evidence: CaseEvidence | None = None
+    seconds: float = 0.0
+    screening: Measurement | None = Field(
+        None, description="the first measurement, where a confirmation followed"
+    )
+    blocks: tuple[Block, ...] = ()
+
+
+class RevisionInfo(Record):
+    """One side of the check."""
+
+    ref: str = Field(description="as asked for, or as found")
+    commit: str | None = None
+    dirty: bool = False
+    changed_files: tuple[str, ...] = Field((), description="uncommitted changes, if dirty")
+    fingerprint: EnvironmentFingerprint | None = None
+    loaded: tuple[str, ...] = Field((), description="files of the code under test seen loaded")
+
+
+class GateResult(Record):
+    """Everything about one check; any renderer can work from it without a GPU."""
+
+    schema_version: Literal[1] = 1
+    tool_version: str
+    verdict: Outcome
+    exit_code: int
+    complete: bool = Field(description="false while cases are still to come")
+    tolerance: float
+    baseline: RevisionInfo
+    candidate: RevisionInfo
+    device: str
+    seed: int
+    processes: int
+    placements: int
+    started_at: str
+    seconds: float
+    disclosures: tuple[Reason, ...] = Field((), description="what a reader should know")
+    cases: tuple[CaseResult, ...]

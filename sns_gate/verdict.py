@@ -1,0 +1,143 @@
+"""From an interval to a verdict and from verdicts to an exit code; it measures nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from sns_gate.types import CaseResult, Outcome, Speedup, Verdict
+
+SHOWN_DIGITS = 4
+
+
+class ExitCode(IntEnum):
+    """What the process answers; a pass needs positive evidence."""
+
+    OK = 0
+    FAIL = 1
+    USAGE = 2
+    REFUSED = 3
+    INCONCLUSIVE = 4
+    NOTHING_COMPARED = 5
+    INTERNAL = 70
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+#: When each exit code is given, in words; the README's table and ``--help`` print it.
+EXIT_MEANINGS: dict[ExitCode, str] = {
+    ExitCode.OK: "at least one case compared; every expected case unchanged, faster or not slower",
+    ExitCode.FAIL: "a case is slower, wrong, or broken on the candidate alone",
+    ExitCode.USAGE: "usage or configuration",
+    ExitCode.REFUSED: "a case was refused, broken on the baseline, or removed without acceptance",
+    ExitCode.INCONCLUSIVE: "a case is inconclusive",
+    ExitCode.NOTHING_COMPARED: "nothing compared: no cases, only added ones, or identical trees",
+    ExitCode.INTERNAL: "internal error",
+    ExitCode.INTERRUPTED: "interrupted",
+    ExitCode.TERMINATED: "terminated",
+}
+
+_SEVERITY = (
+    ExitCode.INTERNAL,
+    ExitCode.USAGE,
+    ExitCode.NOTHING_COMPARED,
+    ExitCode.FAIL,
+    ExitCode.REFUSED,
+    ExitCode.INCONCLUSIVE,
+    ExitCode.OK,
+)
+_OUTCOMES = {
+    ExitCode.OK: Outcome.PASS,
+    ExitCode.FAIL: Outcome.FAIL,
+    ExitCode.REFUSED: Outcome.REFUSED,
+    ExitCode.INCONCLUSIVE: Outcome.INCONCLUSIVE,
+    ExitCode.NOTHING_COMPARED: Outcome.NOTHING_COMPARED,
+}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict and the few words that qualify it."""
+
+    verdict: Verdict
+    note: str = ""
+
+
+def shown(estimate: float, bounds: tuple[float, float], level: float = 0.95) -> Speedup:
+    """The interval rounded outward to the digits shown, which is what is judged."""
+    scale = 10**SHOWN_DIGITS
+    low = max(math.floor(bounds[0] * scale), 1) / scale
+    high = math.ceil(bounds[1] * scale) / scale
+    middle = min(max(round(estimate, SHOWN_DIGITS), low), high)
+    return Speedup(estimate=middle, low=low, high=high, level=level)
+
+
+def judge(speedup: Speedup, tolerance: float) -> Judgement:
+    """The verdict on an interval; the first row of the design's table that fits holds.
+
+    Args:
+        speedup: baseline / candidate with its interval as shown.
+        tolerance: the largest increase in time worth letting pass, 0.02 for 2%.
+    """
+    lower, upper = 1 / (1 + tolerance), 1 + tolerance
+    low, high = speedup.low, speedup.high
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return Judgement(Verdict.REFUSED, "not finite")
+    if high < lower:
+        return Judgement(Verdict.SLOWER)
+    if low < lower:
+        return Judgement(Verdict.INCONCLUSIVE, "not faster" if high <= upper else "too wide")
+    if high <= upper:
+        return Judgement(Verdict.UNCHANGED, _creep(low, high))
+    return Judgement(Verdict.FASTER if low > upper else Verdict.NOT_SLOWER)
+
+
+def _creep(low: float, high: float) -> str:
+    if high < 1:
+        return "slightly slower, within tolerance"
+    return "slightly faster, within tolerance" if low > 1 else ""
+
+
+def confirmation_level(cases: int) -> float:
+    """The level of the second interval: with many cases it must be surer of each."""
+    return 1 - 2 * min(0.025, 2 / max(cases, 1))
+
+
+def hull(first: Speedup, second: Speedup) -> Speedup:
+    """The smallest interval that holds both, around the second's estimate."""
+    return Speedup(
+        estimate=second.estimate,
+        low=min(first.low, second.low),
+        high=max(first.high, second.high),
+        level=min(first.level, second.level),
+    )
+
+
+def case_exit(case: CaseResult) -> ExitCode:
+    """The exit code that one case asks for."""
+    match case.verdict:
+        case Verdict.SLOWER | Verdict.WRONG:
+            return ExitCode.FAIL
+        case Verdict.BROKEN:
+            return ExitCode.FAIL if case.broken_sides == ("candidate",) else ExitCode.REFUSED
+        case Verdict.REFUSED | Verdict.REMOVED:
+            return ExitCode.REFUSED
+        case Verdict.INCONCLUSIVE:
+            return ExitCode.INCONCLUSIVE
+        case Verdict.UNCHANGED | Verdict.FASTER | Verdict.NOT_SLOWER | Verdict.ADDED:
+            return ExitCode.OK
+
+
+def exit_code(cases: Iterable[CaseResult]) -> ExitCode:
+    """The check's exit code: the most severe of its cases', and 5 where nothing was compared."""
+    listed = list(cases)
+    if all(case.verdict is Verdict.ADDED for case in listed):
+        return ExitCode.NOTHING_COMPARED
+    return min((case_exit(case) for case in listed), key=_SEVERITY.index)
+
+
+def outcome(code: ExitCode) -> Outcome:
+    """The word for a check that ended with this exit code."""
+    return _OUTCOMES[code]

@@ -1,0 +1,1 @@
+"""The child process that runs one side; it needs the standard library and perhaps torch."""

@@ -1,0 +1,173 @@
+"""Loads benchmarks, sets cases up and samples them; it decides nothing about the numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import random
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+
+from sns_gate import discovery
+from sns_gate.env import toolchain
+from sns_gate.protocol import (
+    VERSION,
+    Calibrate,
+    Calibrated,
+    CaseSpec,
+    Hello,
+    Load,
+    Loaded,
+    LoadFailure,
+    Place,
+    Placed,
+    Prove,
+    Proven,
+    Ready,
+    Recipe,
+    Release,
+    Released,
+    Sampled,
+    TakeSample,
+)
+from sns_gate.timers import Timer, open_timer
+from sns_gate.worker import isolation
+
+#: Calls before anything is measured: the first compiles, the next ones tune and fill caches.
+WARM_UP_CALLS = 3
+
+
+class Workbench:
+    """One side's benchmarks and, between ``place`` and ``release``, one case in place."""
+
+    def __init__(self) -> None:
+        self._hello = Hello("cpu", (), (), keep_editable=True)
+        self._timer: Timer | None = None
+        self._cases: dict[str, discovery.Case] = {}
+        self._calls: list[Callable[[], object]] = []
+        self._input_bytes = 0
+
+    def open(self, hello: Hello) -> Ready:
+        """Settle what may be imported from where, then open the device."""
+        self._hello = hello
+        removed = isolation.disarm(hello)
+        if hello.cpus:
+            os.sched_setaffinity(0, hello.cpus)
+        self._timer = open_timer(hello.device)
+        return Ready(
+            version=VERSION,
+            pid=os.getpid(),
+            removed_finders=removed,
+            gpu_uuid=getattr(self._timer, "uuid", None),
+            timer_step_ns=self._timer.step_ns,
+        )
+
+    def load(self, request: Load) -> Loaded:
+        """Load every benchmark file, each on its own; a broken one does not hide the others."""
+        failures: list[LoadFailure] = []
+        fell_back: list[str] = []
+        cases: list[discovery.Case] = []
+        for file, fallback in zip(request.files, request.fallbacks, strict=True):
+            found = self._load_one(file, failures)
+            if found is None and fallback is not None:
+                found = self._load_one(fallback, failures)
+                fell_back.extend([file] if found is not None else [])
+            cases.extend(found or ())
+        self._cases = {case.id: case for case in cases}
+        # What is loaded by now stays, so that collecting before a placement costs little.
+        gc.collect()
+        gc.freeze()
+        return Loaded(
+            cases=tuple(_spec(case) for case in cases),
+            failures=tuple(failures),
+            fingerprint=toolchain.capture(self._hello.device),
+            fell_back=tuple(fell_back),
+        )
+
+    def place(self, request: Place) -> Placed:
+        """Set the case up at fresh addresses and call it until it is warm."""
+        timer, case = self._open_timer(), self._cases[request.case]
+        recipe = request.recipe or Recipe("warm")
+        start = time.perf_counter_ns()
+        if self._calls:  # a request before this one failed half-way
+            self._calls = []
+            timer.end()
+        timer.begin(request.padding_seed)
+        before = timer.allocated_bytes()
+        for _ in range(recipe.copies):
+            seed_everything(request.seed)
+            self._calls.append(case.build(timer.device))
+        self._input_bytes = timer.allocated_bytes() - before
+        for call in self._calls:
+            for _ in range(WARM_UP_CALLS):
+                call()
+        timer.wait()
+        if request.recipe is not None:
+            timer.arrange(self._calls, request.recipe)
+        return Placed((time.perf_counter_ns() - start) / 1e9, self._input_bytes)
+
+    def calibrate(self, request: Calibrate) -> Calibrated:
+        """Measure the placed call well enough to choose a recipe."""
+        measured = self._open_timer().calibrate(self._calls[0], request.mode)
+        return replace(measured, input_bytes=self._input_bytes)
+
+    def sample(self, _: TakeSample) -> Sampled:
+        """Take one sample as arranged."""
+        return self._open_timer().sample()
+
+    def release(self, _: Release) -> Released:
+        """Free the placed case."""
+        timer = self._open_timer()
+        self._calls = []
+        return Released(timer.end())
+
+    def prove(self, _: Prove) -> Proven:
+        """Say which files of the code under test are loaded."""
+        return isolation.prove(self._hello)
+
+    def recover(self) -> bool:
+        """Free what a failed request left; False where the device is of no more use."""
+        self._calls = []
+        if self._timer is None:
+            return False
+        try:
+            self._timer.end()
+        except RuntimeError:
+            return False
+        return True
+
+    def _open_timer(self) -> Timer:
+        if self._timer is None:
+            raise RuntimeError("the device is not open yet")
+        return self._timer
+
+    def _load_one(self, file: str, failures: list[LoadFailure]) -> list[discovery.Case] | None:
+        folder = os.path.dirname(file)  # noqa: PTH120 (a string goes on sys.path)
+        if folder not in sys.path:
+            sys.path.append(folder)
+        try:
+            return discovery.load_file(file)
+        except BaseException as error:  # noqa: BLE001 (a benchmark file may raise anything, SystemExit too)
+            text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+            failures.append(LoadFailure(file, f"{type(error).__name__}: {error}", text[-20_000:]))
+            return None
+
+
+def seed_everything(seed: int) -> None:
+    """Seed every random generator that is loaded, so that both sides draw the same data."""
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        with contextlib.suppress(AttributeError):
+            sys.modules["numpy"].random.seed(seed % 2**32)
+    if "torch" in sys.modules:
+        with contextlib.suppress(AttributeError):
+            sys.modules["torch"].manual_seed(seed)
+
+
+def _spec(case: discovery.Case) -> CaseSpec:
+    found = case.benchmark
+    return CaseSpec(case.id, found.file, found.line, found.tolerance, found.mode)

@@ -1,0 +1,7 @@
+"""Spawns workers, speaks with them within time limits, and leaves none behind."""
+
+from sns_gate.workers.environment import Launch, private_package, worker_environment
+from sns_gate.workers.pool import WorkerPool
+from sns_gate.workers.process import WorkerProcess
+
+__all__ = ["Launch", "WorkerPool", "WorkerProcess", "private_package", "worker_environment"]

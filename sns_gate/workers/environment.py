@@ -1,0 +1,93 @@
+"""What a worker starts with: allowlisted variables, its own folders, this package alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import sns_gate
+from sns_gate.protocol import Hello, Load
+from sns_gate.types import Side
+
+#: Names, and beginnings of names, that builds and workers need to find tools, libraries and GPU.
+_ALLOWED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "SHELL", "CC", "CXX")
+_ALLOWED_PREFIXES = (
+    "LC_", "LD_LIBRARY_PATH", "CUDA_", "NVIDIA_", "TORCH_", "PYTORCH_", "TRITON_", "NCCL_",
+    "OMP_", "MKL_", "OPENBLAS_", "VIRTUAL_ENV", "CONDA_PREFIX", "CPATH", "LIBRARY_PATH",
+)  # fmt: skip
+_START = "start.py"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How the workers of one side are started.
+
+    Attributes:
+        side: whose code they run.
+        command: the interpreter and the file that starts a worker.
+        environment: all variables they get, caches included.
+        folder: their working directory, the root of the revision.
+        logs: where each one's standard error is kept.
+        hello: the device and whose code is whose.
+        load: the benchmark files.
+    """
+
+    side: Side
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    folder: Path
+    logs: Path
+    hello: Hello
+    load: Load
+
+
+def private_package(folder: Path) -> Path:
+    """Copy this package alone into a folder and add the file that starts a worker from it.
+
+    The worker's interpreter gets this folder on its path and never the coordinator's own
+    site-packages, so that it sees the user's torch and nothing of ours.
+    """
+    source = Path(sns_gate.__file__).parent
+    shutil.copytree(source, folder / "sns_gate", ignore=shutil.ignore_patterns("__pycache__"))
+    start = folder / _START
+    start.write_text("from sns_gate.worker.__main__ import main\n\nmain()\n", encoding="utf-8")
+    return start
+
+
+def worker_environment(
+    environment: Mapping[str, str],
+    pass_env: Iterable[str],
+    paths: Iterable[Path],
+    caches: Path,
+) -> dict[str, str]:
+    """The variables of a build or a worker: an allowlist, an import path and private caches.
+
+    Args:
+        environment: the gate's own variables.
+        pass_env: further names that the user lets through.
+        paths: folders to import from, first to last, before the user's own PYTHONPATH.
+        caches: folder of compiler and tuning caches of this revision.
+    """
+    named = {*_ALLOWED, *pass_env}
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if name in named or name.startswith(_ALLOWED_PREFIXES)
+    }
+    path = [*map(str, paths), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    temporary = caches / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    return kept | {
+        "PYTHONPATH": os.pathsep.join(path),
+        "PYTHONPYCACHEPREFIX": str(caches / "pycache"),
+        "PYTHONHASHSEED": "0",
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": str(temporary),
+        "TRITON_CACHE_DIR": str(caches / "triton"),
+        "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+        "TORCH_EXTENSIONS_DIR": str(caches / "extensions"),
+        "CUDA_CACHE_PATH": str(caches / "cuda"),
+    }

@@ -1,0 +1,146 @@
+"""All workers of a check: started at once, alive for all cases, replaced where one is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from sns_gate import protocol
+from sns_gate.errors import CallRaised, RefusedRun, RevisionError, WorkerError
+from sns_gate.stats import MIN_CLUSTERS
+from sns_gate.types import SIDES, Reason, Side
+from sns_gate.workers.environment import Launch
+from sns_gate.workers.process import WorkerProcess
+
+
+class WorkerPool:
+    """Workers of both sides; as a context it leaves none behind.
+
+    Args:
+        launches: how each side's workers are started.
+        processes: workers a side.
+        start_timeout_s: time that opening the device and loading the benchmarks may take.
+    """
+
+    def __init__(
+        self, launches: Mapping[Side, Launch], processes: int, start_timeout_s: float
+    ) -> None:
+        self._launches = launches
+        self._processes = processes
+        self._timeout_s = start_timeout_s
+        self._workers: dict[Side, list[WorkerProcess]] = {side: [] for side in SIDES}
+        self.disclosures: list[Reason] = []
+
+    def __enter__(self) -> Self:
+        """Start every worker at once and wait until all have loaded the benchmarks.
+
+        Raises:
+            RefusedRun: fewer than three workers a side could open the device.
+            WorkerError: a worker could not start for another reason.
+        """
+        try:
+            self._fill()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Kill every worker."""
+        self.close()
+
+    def workers(self, side: Side) -> list[WorkerProcess]:
+        """The living workers of a side, by index."""
+        return [worker for worker in self._workers[side] if worker.alive]
+
+    def pids(self) -> list[int]:
+        """The process ids of all living workers."""
+        return [worker.pid for side in SIDES for worker in self.workers(side)]
+
+    def revive(self) -> None:
+        """Start a new worker in the place of each that was lost; as ``__enter__``."""
+        for side in SIDES:
+            for worker in self._workers[side]:
+                if worker.pending:  # its next reply would answer an older question
+                    worker.kill()
+            self._workers[side] = self.workers(side)
+        self._fill()
+
+    def prove(self) -> dict[Side, tuple[str, ...]]:
+        """Files of each side's own code that its workers have loaded.
+
+        Raises:
+            RevisionError: a worker has loaded the other side's code; both paths are named.
+            WorkerError: a worker is gone.
+        """
+        own: dict[Side, set[str]] = {side: set() for side in SIDES}
+        living = [worker for side in SIDES for worker in self.workers(side)]
+        for worker in living:
+            worker.send(protocol.Prove())
+        for worker in living:
+            proven = worker.receive(protocol.Proven, self._timeout_s)
+            own[worker.side].update(proven.own)
+            if proven.foreign:
+                hello = self._launches[worker.side].hello
+                raise RevisionError(
+                    f"{worker.name} loaded {proven.foreign[0]}, which is the other side's code, "
+                    f"instead of its own under {hello.own_roots[-1]}, so both sides would be the "
+                    f"same; set 'pythonpath' or 'build' so that each side finds its own"
+                )
+        return {side: tuple(sorted(files)) for side, files in own.items()}
+
+    def close(self) -> None:
+        """Kill every worker and its descendants."""
+        for side in SIDES:
+            for worker in self._workers[side]:
+                worker.kill()
+
+    def _fill(self) -> None:
+        started: list[WorkerProcess] = []
+        for side in SIDES:
+            taken = {worker.index for worker in self._workers[side]}
+            for index in sorted(set(range(self._processes)) - taken):
+                worker = WorkerProcess(self._launches[side], index)
+                self._workers[side].append(worker)
+                started.append(worker)
+            self._workers[side].sort(key=lambda worker: worker.index)
+        self._open(started)
+        for worker in filter(lambda w: w.alive, started):
+            worker.send(self._launches[worker.side].load)
+        for worker in filter(lambda w: w.alive, started):
+            worker.loaded = worker.receive(protocol.Loaded, self._timeout_s)
+
+    def _open(self, started: list[WorkerProcess]) -> None:
+        lost: list[WorkerError] = []
+        for worker in started:
+            worker.send(self._launches[worker.side].hello)
+        for worker in started:
+            try:
+                worker.ready = worker.receive(protocol.Ready, self._timeout_s)
+            except CallRaised as error:
+                worker.kill()
+                lost.append(error)
+        for side in SIDES:
+            count = len(self.workers(side))
+            if count >= MIN_CLUSTERS:
+                continue
+            raise RefusedRun(
+                "too-few-workers",
+                f"only {count} of {self._processes} {side} workers could open the device, and a "
+                f"verdict needs {MIN_CLUSTERS}: {lost[0].text if lost else 'no reason given'}; "
+                f"free the device's memory or look at its compute mode",
+            )
+        if lost:
+            self.disclosures.append(
+                Reason(
+                    code="fewer-workers",
+                    text=f"{len(lost)} of {len(started)} workers could not open the device, so "
+                    f"the intervals are wider: {lost[0].text}",
+                )
+            )

@@ -1,0 +1,165 @@
+"""One worker process: started, asked within a time limit, and killed with all its descendants."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+from pydantic import TypeAdapter, ValidationError
+
+from sns_gate import protocol
+from sns_gate.errors import CallRaised, WorkerDied, WorkerError, WorkerHung
+from sns_gate.protocol import Failed, Reply, Request
+from sns_gate.types import Side
+from sns_gate.workers.environment import Launch
+
+_R = TypeVar("_R", bound=Reply)
+_READ_BYTES = 1 << 16
+_LOG_TAIL_BYTES = 2000
+_ADAPTERS: dict[str, TypeAdapter[Reply]] = {
+    kind.__name__: TypeAdapter(kind) for kind in protocol.REPLIES
+}
+
+
+class WorkerProcess:
+    """A worker of one side, alive from its construction until ``kill``."""
+
+    def __init__(self, launch: Launch, index: int) -> None:
+        self.side: Side = launch.side
+        self.index = index
+        self.name = f"{launch.side} worker {index}"
+        self.ready: protocol.Ready | None = None
+        self.loaded: protocol.Loaded | None = None
+        self._log: Path = launch.logs / f"{launch.side}-{index}-{time.monotonic_ns()}.log"
+        self._buffer = bytearray()
+        self.pending = 0
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603 (the command is ours, the interpreter the user's)
+                [*launch.command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=launch.folder,
+                env=dict(launch.environment),
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """The process id, as this machine's kernel counts."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def ask(self, request: Request, expected: type[_R], timeout_s: float) -> _R:
+        """Send one request and wait for its reply.
+
+        Raises:
+            CallRaised: the code under test raised.
+            WorkerDied: the process is gone, or what it says is no reply.
+            WorkerHung: no reply within the time limit; the worker has been killed.
+        """
+        self.send(request)
+        return self.receive(expected, timeout_s)
+
+    def send(self, request: Request) -> None:
+        """Send one request without waiting.
+
+        Raises:
+            WorkerDied: the process is gone.
+        """
+        pipe = self._process.stdin
+        try:
+            assert pipe is not None  # noqa: S101 (set by Popen above)
+            pipe.write(protocol.encode(request))
+            pipe.flush()
+            self.pending += 1
+        except (BrokenPipeError, ValueError) as error:
+            raise self._death() from error
+
+    def receive(self, expected: type[_R], timeout_s: float) -> _R:
+        """Wait for the reply to the last request; as ``ask``."""
+        reply = self._validated(self._read_line(timeout_s))
+        self.pending -= 1
+        if isinstance(reply, Failed):
+            if reply.fatal:
+                self.kill()
+            raise CallRaised(self.name, reply.error, reply.traceback)
+        if not isinstance(reply, expected):
+            self.kill()
+            raise WorkerDied(self.name, f"answered {type(reply).__name__} out of turn")
+        return reply
+
+    def kill(self) -> None:
+        """End the process and everything it started; harmless where it is already gone."""
+        victims: list[psutil.Process] = []
+        with contextlib.suppress(psutil.NoSuchProcess):
+            victims = psutil.Process(self.pid).children(recursive=True)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        for victim in victims:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                victim.kill()
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+    def log_tail(self) -> str:
+        """The end of what the worker wrote to its standard error."""
+        with contextlib.suppress(OSError):
+            return self._log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
+        return ""
+
+    def _read_line(self, timeout_s: float) -> bytes:
+        pipe = self._process.stdout
+        assert pipe is not None  # noqa: S101 (set by Popen above)
+        if pipe.closed:
+            raise self._death()
+        deadline = time.monotonic() + timeout_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            while b"\n" not in self._buffer:
+                left = deadline - time.monotonic()
+                if left <= 0 or not selector.select(left):
+                    self.kill()
+                    raise WorkerHung(
+                        self.name, f"gave no answer within {timeout_s:.0f} s and was killed"
+                    )
+                chunk = os.read(pipe.fileno(), _READ_BYTES)
+                self._buffer += chunk
+                if not chunk or len(self._buffer) > protocol.MAX_LINE_BYTES:
+                    raise self._death()
+        line, _, rest = self._buffer.partition(b"\n")
+        self._buffer = rest
+        return bytes(line)
+
+    def _validated(self, line: bytes) -> Reply:
+        try:
+            envelope = protocol.open_envelope(line)
+            return _ADAPTERS[envelope.type].validate_python(envelope.body)
+        except (ValueError, KeyError, RecursionError, ValidationError) as error:
+            self.kill()
+            raise WorkerDied(self.name, f"sent something that is no reply: {error}") from None
+
+    def _death(self) -> WorkerError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+        code = self._process.poll()
+        self.kill()
+        if code is None:
+            return WorkerDied(self.name, "closed its pipe", self.log_tail())
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+        return WorkerDied(self.name, f"the process {how}", self.log_tail())
