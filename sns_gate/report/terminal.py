@@ -265,6 +265,7 @@ class PlainProgress:
 
     def case_started(self, case: str, *, confirming: bool) -> None:
         """A case's measurement begins."""
+        del case
         self._clock.confirming = confirming
 
     def block_done(self, case: str, done: int, planned: int, half_width: float | None) -> None:

@@ -114,7 +114,9 @@ class Rig:
 
         def listed() -> protocol.Loaded:
             lister.ask(launch.hello, protocol.Ready, timeout_s)
-            return lister.ask(load, protocol.Loaded, timeout_s)
+            found = lister.ask(load, protocol.Loaded, timeout_s)
+            lister.kill()
+            return found
 
         try:
             yield listed

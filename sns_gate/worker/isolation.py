@@ -91,7 +91,8 @@ def _loaded_files() -> set[str]:
     files = set()
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if isinstance(file, str):
+        # A module made by hand may name any text; relative to our folder it would seem ours.
+        if isinstance(file, str) and os.path.isabs(file):  # noqa: PTH117 (strings from sys.modules)
             files.add(file)
     # Libraries loaded by torch.ops or ctypes are in no module.
     with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:  # noqa: PTH123

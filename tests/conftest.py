@@ -1,0 +1,141 @@
+"""Fixtures and the tiny language in which tests write repositories."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sns_gate.types import GateResult
+
+#: Real work, so that no verdict rests on fine timing.
+WORK = """
+    def work(n):
+        total = 0
+        for i in range(n):
+            total += i * i
+        return total
+"""
+BENCH = """
+    from sns_gate import benchmark
+    from pkg import work
+
+    @benchmark(params={"n": [2000]})
+    def square(n):
+        return lambda: work(n)
+"""
+#: Few and quick blocks: enough for work that differs by half or more.
+QUICK = ("--device", "cpu", "--processes", "3", "--placements", "2", "--tolerance", "30%")
+
+
+def commit(folder: Path, files: Mapping[str, str], message: str = "change") -> str:
+    """Write files (dedented), commit them all, and return the commit."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", message)
+    return git(folder, "rev-parse", "HEAD")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run real git with an identity of its own, and return what it prints."""
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+    done = subprocess.run(
+        ["git", "-C", str(folder), *identity, "-c", "protocol.file.allow=always", *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip()
+
+
+def new_repository(folder: Path, files: Mapping[str, str]) -> Path:
+    """A repository with one commit."""
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    commit(folder, files, "baseline")
+    return folder
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+    result: GateResult | None
+
+    def case(self, id_: str) -> Any:  # noqa: ANN401 (tests read any attribute)
+        """The case of this id in the result file."""
+        assert self.result is not None, self.err
+        return next(case for case in self.result.cases if case.id == id_)
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """Verdict by case id."""
+        assert self.result is not None, self.err + self.out
+        return {case.id: case.verdict.value for case in self.result.cases}
+
+
+def clean_environment(**extra: str) -> dict[str, str]:
+    """This environment without what would configure the gate, plus some variables."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("SNS_GATE_")}
+    return kept | extra
+
+
+def sns_gate(folder: Path, *arguments: str, **environment: str) -> Ran:
+    """Run the real command in a folder; ``result.json`` there is read if it is written."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sns_gate", *arguments],
+        cwd=folder,
+        env=clean_environment(**environment),
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    path = folder / "result.json"
+    result = None
+    if path.exists():
+        result = GateResult.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    return Ran(done.returncode, done.stdout, done.stderr, result)
+
+
+def check(folder: Path, *arguments: str, **environment: str) -> Ran:
+    """A quick check on the CPU against the commit before the last."""
+    return sns_gate(folder, "check", *QUICK, "--baseline", "HEAD~1", *arguments, **environment)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with one package, one benchmark, and one commit."""
+    return new_repository(
+        tmp_path / "repo", {"pkg/__init__.py": WORK, "benchmarks/bench_work.py": BENCH,
+                            ".gitignore": "result.json\n__pycache__/\n"}
+    )  # fmt: skip
+
+
+def left_behind(folder: Path) -> dict[str, list[str]]:
+    """What a check may not leave: workers, worktrees, and temporary folders of dead processes."""
+    workers = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+            if "package/start.py" in line and f"sns-gate-{os.environ.get('TMPDIR', '')}" in line:
+                workers.append(line)
+    trees = git(folder, "worktree", "list", "--porcelain").count("worktree ") - 1
+    return {"workers": workers, "worktrees": ["extra"] * trees}

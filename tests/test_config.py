@@ -1,0 +1,119 @@
+"""Settings and where they come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sns_gate.config import (
+    POLICY,
+    Layers,
+    Settings,
+    Source,
+    read_environment,
+    read_file,
+    resolve,
+    setting_options,
+)
+from sns_gate.errors import ConfigError
+
+NOTHING = Source("nothing", {})
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_command_line_beats_environment_beats_file_beats_defaults(tmp_path: Path) -> None:
+    file = read_file(
+        write(tmp_path, "sns-gate.toml", "tolerance = 0.05\nprocesses = 5\nseed = 5\n")
+    )
+    environment = read_environment({"SNS_GATE_PROCESSES": "6", "SNS_GATE_SEED": "6", "HOME": "/"})
+    line = Source("the command line", {"seed": "7"})
+    settings = Layers(environment, line).over(file)
+    assert (settings.tolerance, settings.processes, settings.seed) == (0.05, 6, 7)
+    assert settings.placements == Settings().placements
+
+
+def test_the_table_in_pyproject_serves_as_well(tmp_path: Path) -> None:
+    write(tmp_path, "pyproject.toml", '[tool.sns-gate]\ntolerance = "5%"\npass-env = "CC"\n')
+    settings = resolve(read_file(tmp_path))
+    assert settings.tolerance == 0.05
+    assert settings.pass_env == ("CC",)
+
+
+def test_no_file_means_defaults(tmp_path: Path) -> None:
+    assert resolve(read_file(tmp_path)) == Settings()
+
+
+def test_two_configurations_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, "pyproject.toml", "[tool.sns-gate]\n")
+    write(tmp_path, "sns-gate.toml", "")
+    with pytest.raises(ConfigError, match=r"both .*move everything into one"):
+        read_file(tmp_path)
+
+
+def test_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"'tolerence' in .*sns-gate.toml; did you mean 'tolerance'"
+    ):
+        read_file(write(tmp_path, "sns-gate.toml", "tolerence = 0.05\n"))
+    with pytest.raises(ConfigError, match="did you mean 'on-refused'"):
+        read_file(write(tmp_path, "sns-gate.toml", "on_refused = 'success'\n"))
+    with pytest.raises(ConfigError, match="in the environment; did you mean 'processes'"):
+        read_environment({"SNS_GATE_PROCESES": "3"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("tolerance", "fast", "setting 'tolerance' in x: .*got 'fast'"),
+        ("tolerance", -1, "setting 'tolerance' in x: .*greater than 0"),
+        ("tolerance", 0, "a tolerance of 0 asks for proof"),
+        ("tolerance", "0%", "a tolerance of 0 asks for proof"),
+        ("processes", 2, "greater than or equal to 3"),
+        ("device", "rocm", "setting 'device' in x"),
+        ("on-refused", "maybe", "'failure', 'neutral' or 'success'"),
+    ],
+)
+def test_a_wrong_value_names_key_place_and_what_would_fit(
+    key: str, value: object, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        resolve(Source("x", {key: value}))
+
+
+def test_broken_toml_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"sns-gate.toml is not valid TOML"):
+        read_file(write(tmp_path, "sns-gate.toml", "tolerance = \n"))
+    (tmp_path / "sns-gate.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        read_file(tmp_path)
+
+
+def test_policy_comes_from_the_other_file_and_measuring_does_not() -> None:
+    mine = Source("mine", {"tolerance": 0.5, "on-refused": "success", "processes": 8})
+    theirs = Source("theirs", {"tolerance": 0.01, "processes": 3})
+    governed = Layers(NOTHING, NOTHING).governed(mine, theirs)
+    assert governed.tolerance == 0.01
+    assert governed.on_refused == Settings().on_refused  # the default where they have none
+    assert governed.processes == 8
+
+
+def test_every_setting_that_decides_what_passes_is_policy() -> None:
+    assert set(POLICY) == {"tolerance", "on-refused", "on-inconclusive"}
+
+
+def test_every_setting_is_an_option_with_a_help_text() -> None:
+    options = setting_options()
+    assert [option.name for option in options] == [
+        n.replace("_", "-") for n in Settings.model_fields
+    ]
+    assert all(len(option.help) > 15 for option in options)
+
+
+def test_precision_defaults_to_a_quarter_of_the_tolerance() -> None:
+    assert Settings().precision_for(0.02) == 0.005
+    assert resolve(Source("x", {"precision": 0.1})).precision_for(0.02) == 0.1
