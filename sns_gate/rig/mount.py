@@ -13,7 +13,7 @@ from pathlib import Path
 from sns_gate import protocol
 from sns_gate.config import Layers, Settings
 from sns_gate.discovery import PATTERN, find_files
-from sns_gate.errors import NothingCompared, WorkerError
+from sns_gate.errors import ConfigError, NothingCompared, WorkerError
 from sns_gate.revisions import Revision, build, import_paths
 from sns_gate.rig.sides import benchmark_folders, same_files
 from sns_gate.session import Policy, Roster, agree
@@ -63,7 +63,7 @@ class Rig:
         self.sides = sides
         self._environment = request.environment
         self._scratch = scratch
-        self._python = Path(settings.python or sys.executable)
+        self._python = _interpreter(settings)
         self._start = private_package(scratch / "package")
         self.device = _device(settings)
         self._folders = benchmark_folders(settings.benchmarks, sides)
@@ -183,6 +183,17 @@ class Rig:
     def _cpus(self) -> tuple[int, ...]:
         """The last cores that we may use, the same for every worker of both sides."""
         return tuple(sorted(os.sched_getaffinity(0))[-self.settings.cpus :])
+
+
+def _interpreter(settings: Settings) -> Path:
+    if settings.python is None:
+        return Path(sys.executable)
+    if not (settings.python.is_file() and os.access(settings.python, os.X_OK)):
+        raise ConfigError(
+            f"{settings.python} is no program that we may run, so there is nothing to run workers "
+            f"in; give the path of a Python interpreter with --python FILE"
+        )
+    return settings.python.absolute()
 
 
 def _device(settings: Settings) -> str:

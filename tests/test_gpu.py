@@ -1,0 +1,192 @@
+"""Physics on a real CUDA device; nothing here runs without one."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sns_gate.protocol import Recipe
+from sns_gate.timers.cuda import CudaTimer
+from sns_gate.timers.driver import HOLD_LIMIT_NS
+from tests.conftest import commit, new_repository, sns_gate
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def timer() -> CudaTimer:
+    torch = pytest.importorskip("torch")
+    assert torch.cuda.is_available(), "these tests are asked for by 'make test-gpu' alone"
+    return CudaTimer("cuda")
+
+
+@pytest.fixture
+def torch(timer: CudaTimer) -> Any:  # noqa: ANN401 (torch is not imported at module level)
+    return timer._torch
+
+
+def stream(timer: CudaTimer) -> int:
+    return int(timer._torch.cuda.current_stream().cuda_stream)
+
+
+def test_a_hold_ends_by_its_limit_when_nobody_opens_it(timer: CudaTimer) -> None:
+    timer._kernels.launch_hold(stream(timer))
+    start = time.perf_counter_ns()
+    timer.wait()
+    assert time.perf_counter_ns() - start < 2 * HOLD_LIMIT_NS
+    assert timer._kernels.held_ns() >= HOLD_LIMIT_NS
+
+
+def test_a_hold_ends_when_it_is_opened(timer: CudaTimer) -> None:
+    with timer._kernels.hold(stream(timer)):
+        time.sleep(0.005)
+    timer.wait()
+    assert 4_000_000 < timer._kernels.held_ns() < HOLD_LIMIT_NS / 2
+
+
+def test_the_device_clock_is_steady_and_plausible(timer: CudaTimer) -> None:
+    readings = []
+    for _ in range(100):
+        timer._kernels.launch_clock(stream(timer))
+        timer.wait()
+        readings.append(timer._kernels.clock_mhz() or 0.0)
+    assert 200 < statistics.fmean(readings) < 4000
+    assert statistics.stdev(readings) < 0.02 * statistics.fmean(readings)
+
+
+def test_holding_keeps_the_hosts_time_out_of_a_short_region(timer: CudaTimer) -> None:
+    empty = [timer._pair_ns(None, flush=False) for _ in range(10)]
+    assert statistics.median(empty) < 5_000
+
+
+def test_a_short_call_costs_less_in_a_graph_than_launched(timer: CudaTimer, torch: Any) -> None:  # noqa: ANN401
+    x = torch.randn(256, 256, device="cuda")
+    timer.begin(1)
+    calls = [lambda: x + 1]
+    measured = timer.calibrate(calls[0], "auto")
+    assert measured.capturable
+    timer.arrange(calls, Recipe("graph", calls=200, regions=2, held=True))
+    in_graph = statistics.median(timer.sample().call_ns for _ in range(5))
+    timer.arrange(calls, Recipe("cold", regions=20, held=True, batch=20))
+    launched = statistics.median(timer.sample().call_ns for _ in range(5))
+    timer.end()
+    assert in_graph < launched
+
+
+def test_a_call_that_synchronises_is_seen_and_not_held(timer: CudaTimer, torch: Any) -> None:  # noqa: ANN401
+    x = torch.randn(1024, 1024, device="cuda")
+    timer.begin(1)
+    measured = timer.calibrate(lambda: (x @ x).sum().item(), "auto")
+    timer.end()
+    assert measured.hold_expired
+    assert not measured.capturable
+
+
+def test_a_cold_call_takes_longer_than_a_warm_one_where_inputs_fit_the_cache(
+    timer: CudaTimer,
+    torch: Any,  # noqa: ANN401
+) -> None:
+    x = torch.randn(4 << 20, device="cuda")
+    timer.begin(1)
+    call = lambda: torch.add(x, 1, out=x)  # noqa: E731
+    timer.arrange([call], Recipe("cold", regions=20, held=True, batch=20))
+    cold = statistics.median(timer.sample().call_ns for _ in range(5))
+    timer.arrange([call], Recipe("warm", calls=20, held=True))
+    warm = statistics.median(timer.sample().call_ns for _ in range(5))
+    timer.end()
+    assert cold > 1.2 * warm
+
+
+def test_a_placement_lands_at_other_addresses_and_leaves_nothing(
+    timer: CudaTimer,
+    torch: Any,  # noqa: ANN401
+) -> None:
+    addresses, before = set(), torch.cuda.memory_allocated()
+    for seed in range(4):
+        timer.begin(seed)
+        x = torch.empty(1 << 20, device="cuda")
+        addresses.add(x.data_ptr())
+        del x
+        timer.end()
+    assert len(addresses) > 1
+    assert torch.cuda.memory_allocated() == before
+
+
+BENCH = """
+    import torch
+    from sns_gate import benchmark
+    import pkg
+
+    @benchmark
+    def compiled(device):
+        x = torch.randn(4096, 4096, device=device)
+        return lambda: pkg.compiled(x)
+
+    @benchmark
+    def waits(device):
+        x = torch.randn(2048, 2048, device=device)
+        return lambda: pkg.scale(x).sum().item()
+
+    @benchmark
+    def too_large(device):
+        x = torch.empty(1 << 50, dtype=torch.uint8, device=device)
+        return lambda: pkg.scale(x)
+
+    @benchmark
+    def crashes(device):
+        index = torch.tensor([10**6], device=device)
+        x = torch.randn(16, device=device)
+        return lambda: pkg.scale(x)[index]
+
+    @benchmark
+    def last(device):
+        x = torch.randn(4096, 4096, device=device)
+        return lambda: pkg.scale(x)
+"""
+PKG = """
+    import torch
+
+    def scale(x):
+        return x * 2
+
+    @torch.compile
+    def compiled(x):
+        return torch.relu(x * 2 + 1)
+"""
+
+
+def test_compiled_waiting_greedy_and_crashing_cases_each_end_rightly(tmp_path: Path) -> None:
+    repository = new_repository(tmp_path / "r", {"pkg.py": PKG, "benchmarks/bench_gpu.py": BENCH})
+    commit(repository, {"README": "the same code"})
+    ran = sns_gate(
+        repository, "check", "--baseline", "HEAD~1", "--processes", "3", "--tolerance", "10%"
+    )
+    assert ran.verdicts == {
+        "compiled": "unchanged", "waits": "unchanged", "too_large": "broken", "crashes": "broken",
+        "last": "unchanged",
+    }, ran.out  # fmt: skip
+    assert ran.code == 3
+    assert ran.case("too_large").reasons[0].code == "out-of-memory"
+    assert "queue-not-held" in [reason.code for reason in ran.case("waits").reasons]
+    last = ran.case("last")
+    assert (last.tier.value, last.evidence.clock_source) == ("B", "device")
+    assert last.blocks[0].gpu is not None
+    assert last.blocks[0].gpu.other_processes == 0
+
+
+def test_the_demos_planted_changes_are_seen(tmp_path: Path) -> None:
+    root = Path(__file__).parents[1]
+    result = tmp_path / "result.json"
+    command = [sys.executable, "examples/demo.py", "--device", "gpu", "--json", str(result)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cases = {case["id"]: case for case in json.loads(result.read_text())["cases"]}
+    for name in ("add", "scale", "matmul_inner"):
+        assert cases[name]["speedup"]["estimate"] == pytest.approx(1 / 1.03, abs=0.008)

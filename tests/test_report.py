@@ -1,0 +1,229 @@
+"""What people read: terminal, help, schema. Golden files are renewed by UPDATE_GOLDEN=1."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from sns_gate.report import json as result_file
+from sns_gate.report import words
+from sns_gate.report.terminal import PLOT_WIDTH, render
+from sns_gate.types import (
+    Block,
+    CaseResult,
+    EnvironmentFingerprint,
+    GateResult,
+    MeasurementTier,
+    Outcome,
+    Reason,
+    RevisionInfo,
+    Speedup,
+    Verdict,
+)
+from sns_gate.verdict import EXIT_MEANINGS, exit_code, outcome
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def golden(name: str, text: str) -> None:
+    """Hold a text against its golden file."""
+    path = GOLDEN / name
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def case(
+    id_: str, verdict: Verdict, *interval: float, note: str = "", **more: object
+) -> CaseResult:
+    fields: dict[str, object] = {"id": id_, "verdict": verdict, "note": note, "tolerance": 0.02}
+    if interval:
+        low, estimate, high = interval
+        fields |= {
+            "speedup": Speedup(estimate=estimate, low=low, high=high),
+            "tier": MeasurementTier.B, "mode": "cold", "detectable_pct": 2.54,
+            "baseline_ms": 0.05761, "candidate_ms": 0.05761 / estimate,
+        }  # fmt: skip
+    return CaseResult.model_validate(fields | more)
+
+
+CASES = (
+    case("softmax[n=4096]", Verdict.UNCHANGED, 0.9981, 1.0001, 1.002),
+    case("add", Verdict.SLOWER, 0.9673, 0.9713, 0.9753),
+    case("scale", Verdict.SLOWER, 0.2474, 0.2491, 0.2509),
+    case("mlp", Verdict.FASTER, 1.0961, 1.1072, 1.1183),
+    case("sort", Verdict.INCONCLUSIVE, 0.9612, 1.0, 1.041, note="too wide",
+         reasons=(Reason(code="needs-more-processes", text="more placements would not do"),)),
+    case("gelu", Verdict.BROKEN, broken_sides=("candidate",),
+         reasons=(Reason(code="raised", text="candidate worker 0: ValueError: boom",
+                         detail="Traceback\n  line 1\nValueError: boom"),)),
+    case("rope", Verdict.ADDED),
+    case("topk", Verdict.REFUSED, 0.99, 1.0, 1.01, note="tier C",
+         reasons=(Reason(code="gpu-shared", text="another process used this GPU"),)),
+)  # fmt: skip
+
+
+def result(*cases: CaseResult, **more: object) -> GateResult:
+    found = EnvironmentFingerprint(
+        gpu_name="NVIDIA H200",
+        driver_version="580.159.04",
+        torch_version="2.11.0",
+        python_version="3.12.3",
+    )
+    code = exit_code(cases)
+    base = GateResult(
+        tool_version="0", verdict=outcome(code), exit_code=int(code), complete=True, tolerance=0.02,
+        baseline=RevisionInfo(ref="merge base with origin/main", commit="ab" * 20, fingerprint=found),
+        candidate=RevisionInfo(ref="working tree", commit="cd" * 20, dirty=True,
+                               changed_files=("a.py", "b.py"), fingerprint=found),
+        device="cuda:0", seed=0, processes=4, placements=4, started_at="2026-01-01T00:00:00+00:00",
+        seconds=21.3, cases=cases,
+    )  # fmt: skip
+    return base.model_copy(update=more)
+
+
+def printed(found: GateResult, width: int = 140, **options: object) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, **options)  # type: ignore[arg-type]
+    render(found, console)
+    output = console.file
+    assert isinstance(output, io.StringIO)
+    return "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
+
+
+def test_the_terminal_report_is_the_golden_one() -> None:
+    golden("terminal.txt", printed(result(*CASES)))
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
+def test_no_line_is_wider_than_the_terminal_and_no_verdict_is_lost(width: int) -> None:
+    text = printed(result(*CASES), width=width)
+    assert max(map(len, text.splitlines())) <= width
+    for verdict in ("slower", "faster", "unchanged", "broken", "refused", "added"):
+        assert verdict in text
+
+
+def test_a_terminal_without_unicode_gets_none() -> None:
+    class Ascii(io.StringIO):
+        encoding = "ascii"
+
+    console = Console(file=Ascii(), width=140, highlight=False)
+    render(result(CASES[0], CASES[1]), console)
+    console.file.seek(0)
+    table = console.file.read().split("\n\n")[0]
+    assert "●" not in table
+    assert "o" in table
+
+
+def test_no_colour_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    coloured = printed(result(*CASES), force_terminal=True)
+    assert "\x1b[31m" not in coloured
+    assert "\x1b[1;31m" not in coloured
+
+
+def test_the_sentence_never_says_pass_where_nothing_was_measured() -> None:
+    for found in (result(), result(CASES[6])):
+        assert found.verdict is Outcome.NOTHING_COMPARED
+        assert words.headline(found) == "Nothing was compared, so this is no pass."
+    unfinished = result(CASES[0], complete=False)
+    assert words.headline(unfinished) == "The check did not finish: 1 cases have a result."
+
+
+def test_the_sentence_says_what_a_reviewer_needs() -> None:
+    slower = words.headline(result(*CASES[:4]))
+    assert slower == "2 of 4 cases are slower than merge base with origin/main at ababababa."
+    assert words.headline(result(CASES[0])).startswith("No case is slower than")
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(1234.5, "1.234 s"), (12.3456, "12.35 ms"), (0.05761, "57.61 µs"), (0.0000042, "4.200 ns"),
+     (0.123456, "123.5 µs"), (None, "")],
+)  # fmt: skip
+def test_durations_have_four_digits_and_a_unit(ms: float | None, text: str) -> None:
+    assert words.duration(ms) == text
+
+
+def test_the_plot_puts_slower_left_and_faster_right() -> None:
+    text = printed(result(CASES[1], CASES[3]))
+    slower, faster = (
+        next(li for li in text.splitlines() if li.startswith(n)) for n in ("add", "mlp")
+    )
+    assert slower.index("●") < slower.index("│") - 1
+    assert faster.index("●") > faster.index("│") + 1
+    assert PLOT_WIDTH == 23
+
+
+def test_a_result_survives_its_file(tmp_path: Path) -> None:
+    block = Block(
+        placement=0, baseline_worker=0, candidate_worker=1, settling=0, sides="bc", ms=(1.0, 2.0),
+        device_mhz=(None, 1980.5), held_us=(None, 3.0), log_speedup=-0.7,
+    )  # fmt: skip
+    found = result(*CASES, CASES[0].model_copy(update={"id": "b", "blocks": (block,)}))
+    file = result_file.ResultFile(tmp_path / "r.json")
+    file.save(found)
+    assert file.failure is None
+    assert result_file.read(tmp_path / "r.json") == found
+    assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_the_schema_is_the_golden_one_and_describes_every_result() -> None:
+    schema = json.loads(result_file.schema())
+    golden("schema.json", result_file.schema() + "\n")
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads(result(*CASES).model_dump_json()), schema)
+
+
+def run(*arguments: str) -> str:
+    command = [sys.executable, "-m", "sns_gate", *arguments]
+    environment = {**os.environ, "COLUMNS": "80"}
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
+@pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11), reason="argparse words its help anew in 3.12 and later"
+)
+def test_the_help_is_the_golden_one() -> None:
+    golden("help.txt", run("--help"))
+    golden("help-check.txt", run("check", "--help"))
+
+
+def test_the_help_answers_within_a_third_of_a_second() -> None:
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        run("--help")
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.3
+
+
+def test_the_readme_has_the_table_of_exit_codes() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    for code, meaning in EXIT_MEANINGS.items():
+        assert f"| {int(code)} | {meaning} |" in readme
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    program = (
+        "import sys, sns_gate, sns_gate.cli; sns_gate.benchmark; "
+        "heavy = ('torch', 'numpy', 'pydantic', 'git', 'rich', 'pynvml'); "
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+    with pytest.raises(AttributeError):
+        __import__("sns_gate").no_such_name  # noqa: B018
