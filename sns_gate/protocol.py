@@ -99,6 +99,14 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Rehearse:
+    """Run a case's set-up once without calling it, for the imports in it; answers Placed."""
+
+    case: str
+    seed: int
+
+
+@dataclass(frozen=True)
 class Calibrate:
     """Measure the placed call well enough to choose a recipe."""
 
@@ -120,7 +128,7 @@ class Prove:
     """Say which files of the code under test are loaded."""
 
 
-Request = Hello | Load | Place | Calibrate | TakeSample | Release | Prove
+Request = Hello | Load | Rehearse | Place | Calibrate | TakeSample | Release | Prove
 
 # ------------------------------------------------------------------------------ replies
 
@@ -231,7 +239,7 @@ class Failed:
 
 Reply = Ready | Loaded | Placed | Calibrated | Sampled | Released | Proven | Failed
 
-REQUESTS: tuple[type, ...] = (Hello, Load, Place, Calibrate, TakeSample, Release, Prove)
+REQUESTS: tuple[type, ...] = (Hello, Load, Rehearse, Place, Calibrate, TakeSample, Release, Prove)
 REPLIES: tuple[type, ...] = (
     Ready,
     Loaded,

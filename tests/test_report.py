@@ -83,7 +83,9 @@ def result(*cases: CaseResult, **more: object) -> GateResult:
     code = exit_code(cases)
     base = GateResult(
         tool_version="0", verdict=outcome(code), exit_code=int(code), complete=True, tolerance=0.02,
-        baseline=RevisionInfo(ref="merge base with origin/main", commit="ab" * 20, fingerprint=found),
+        baseline=RevisionInfo(
+            ref="merge base with origin/main", commit="ab" * 20, fingerprint=found
+        ),
         candidate=RevisionInfo(ref="working tree", commit="cd" * 20, dirty=True,
                                changed_files=("a.py", "b.py"), fingerprint=found),
         device="cuda:0", seed=0, processes=4, placements=4, started_at="2026-01-01T00:00:00+00:00",

@@ -32,6 +32,7 @@ class Machine:
         self._device = device
         self._gpu = open_gpu(ready[0].gpu_uuid) if device != "cpu" else None
         self._timer_step_ns = ready[0].timer_step_ns
+        self._rehearsed: set[str] = set()
         cpu = CpuObserver(pool.pids)
         self._observer: Observer = (
             cpu if device == "cpu" else GpuObserver(self._gpu, cpu, lambda: len(pool.pids()))
@@ -43,6 +44,7 @@ class Machine:
         """One case, with workers in the place of lost ones, refused unless both sides' code ran."""
         start = time.monotonic()
         pool.revive()
+        benchmark = case.spec.id.partition("[")[0]
         run = CaseRun(
             case=case.spec.id,
             mode=case.spec.mode,
@@ -53,7 +55,10 @@ class Machine:
             setup_timeout_s=self._settings.timeout,
             deadline_s=deadline_s,
             timer_step_ns=self._timer_step_ns,
+            rehearse=benchmark not in self._rehearsed,
+            free_bytes=self._gpu.free_bytes() if self._gpu else None,
         )
+        self._rehearsed.add(benchmark)
         measured = measure_case(pool.workers, run, self._observer, progress)
         expected = Expected(
             on_gpu=self._device != "cpu",

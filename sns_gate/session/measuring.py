@@ -53,6 +53,8 @@ class CaseRun:
         setup_timeout_s: for compiling and setting up.
         deadline_s: monotonic time after which no placement is added.
         timer_step_ns: the smallest advance the timer shows.
+        rehearse: the workers have not run this benchmark yet.
+        free_bytes: room on the device for the inputs of several workers, None where unknown.
     """
 
     case: str
@@ -64,6 +66,8 @@ class CaseRun:
     setup_timeout_s: float
     deadline_s: float
     timer_step_ns: float
+    rehearse: bool = False
+    free_bytes: int | None = None
 
     @property
     def on_gpu(self) -> bool:
@@ -113,6 +117,8 @@ def measure_case(
     sides = {side: list(workers(side)) for side in SIDES}
     try:
         timing = _prepare((sides["baseline"][0], sides["candidate"][0]), run)
+        if run.rehearse:
+            _rehearse([worker for side in SIDES for worker in sides[side][1:]], run)
         return _alternate(sides, run, timing, observer, progress)
     except BothRaised as error:
         # Both sides said why; a reader may need either.
@@ -142,6 +148,19 @@ def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> Timing:
         setup_timeout_s=run.setup_timeout_s,
         sample_timeout_s=max(MIN_SAMPLE_TIMEOUT_S, SAMPLE_TIMEOUT_FACTOR * sample_s),
     )
+
+
+def _rehearse(workers: Sequence[Worker], run: CaseRun) -> None:
+    """Every other worker runs the set-up at once, since imports in it can take seconds."""
+    seed = stable_seed(run.seed, run.case, 0)
+    first, *others = workers
+    used = first.ask(protocol.Rehearse(run.case, seed), protocol.Placed, run.setup_timeout_s)
+    if run.free_bytes is not None and used.input_bytes * len(others) > run.free_bytes / 2:
+        return
+    for worker in others:
+        worker.send(protocol.Rehearse(run.case, seed))
+    for worker in others:
+        worker.receive(protocol.Placed, run.setup_timeout_s)
 
 
 def _alternate(

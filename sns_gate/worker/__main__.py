@@ -18,6 +18,7 @@ from sns_gate.protocol import (
     Load,
     Place,
     Prove,
+    Rehearse,
     Release,
     Reply,
     Request,
@@ -58,6 +59,7 @@ def _dispatch(workbench: Workbench, request: Request) -> Reply:
     actions: dict[type, Callable[[Any], Reply]] = {
         Hello: workbench.open,
         Load: workbench.load,
+        Rehearse: workbench.rehearse,
         Place: workbench.place,
         Calibrate: workbench.calibrate,
         TakeSample: workbench.sample,

@@ -29,6 +29,7 @@ from sns_gate.protocol import (
     Proven,
     Ready,
     Recipe,
+    Rehearse,
     Release,
     Released,
     Sampled,
@@ -87,6 +88,17 @@ class Workbench:
             fingerprint=toolchain.capture(self._hello.device),
             fell_back=tuple(fell_back),
         )
+
+    def rehearse(self, request: Rehearse) -> Placed:
+        """Run the set-up once for the imports in it, and drop what it made."""
+        timer, start = self._open_timer(), time.perf_counter_ns()
+        seed_everything(request.seed)
+        case = self._cases[request.case].build(timer.device)
+        used = timer.allocated_bytes()
+        del case
+        timer.begin(request.seed)
+        timer.end()
+        return Placed((time.perf_counter_ns() - start) / 1e9, used)
 
     def place(self, request: Place) -> Placed:
         """Set the case up at fresh addresses and call it until it is warm."""
