@@ -72,9 +72,11 @@ def test_compiled_waiting_greedy_and_crashing_cases_each_end_rightly(tmp_path: P
     ran = sns_gate(
         repository, "check", "--baseline", "HEAD~1", "--processes", "3", "--tolerance", "10%"
     )
-    assert ran.verdicts == {
-        "compiled": "unchanged", "waits": "unchanged", "too_large": "broken", "crashes": "broken",
-        "last": "unchanged",
+    verdicts = ran.verdicts
+    # A call that waits for the device has the host's time in it: wide is honest, slower is not.
+    assert verdicts.pop("waits") in ("unchanged", "inconclusive"), ran.out
+    assert verdicts == {
+        "compiled": "unchanged", "too_large": "broken", "crashes": "broken", "last": "unchanged",
     }, ran.out  # fmt: skip
     assert ran.code == 3
     assert ran.case("too_large").reasons[0].code == "out-of-memory"

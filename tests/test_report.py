@@ -229,3 +229,9 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
     with pytest.raises(AttributeError):
         __import__("sns_gate").no_such_name  # noqa: B018
+
+
+def test_the_page_of_evidence_is_made_from_the_data_that_is_kept() -> None:
+    from studies.evidence import PAGE, render
+
+    assert PAGE.read_text(encoding="utf-8") == render()
