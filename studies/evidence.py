@@ -80,15 +80,19 @@ def _demo(kept: dict[str, Any]) -> list[str]:
     name = machine["gpu_name"] or machine["cpu_model"]
     lines = [
         f"## The demo on one {name}\n",
-        f"`make demo`, {kept['started_at'][:10]}, driver {machine['driver_version']}, torch "
-        f"{machine['torch_version']}, triton {machine['triton_version']}: {kept['processes']} "
-        f"processes a side, {kept['placements']} placements, tolerance "
-        f"{100 * kept['tolerance']:g}%, {kept['seconds']:.0f} s in all, start-up and "
-        f"confirmation included. `add`, `scale` and `matmul_inner` do 3% more work, `mlp` does "
-        f"less; everything else is the same code. In the last two columns, what recordings of "
-        f"the same kernels gave before this tool existed.\n",
-        "| case | verdict | speedup, 95% interval | half-width, % | seconds | mode | clock CV, % "
-        "| recorded half-width, % | recorded seconds |",
+        (
+            f"`make demo`, {kept['started_at'][:10]}, driver {machine['driver_version']}, torch "
+            f"{machine['torch_version']}, triton {machine['triton_version']}: {kept['processes']} "
+            f"processes a side, {kept['placements']} placements, tolerance "
+            f"{100 * kept['tolerance']:g}%, {kept['seconds']:.0f} s in all, start-up and "
+            f"confirmation included. `add`, `scale` and `matmul_inner` do 3% more work, `mlp` does "
+            f"less; everything else is the same code. In the last two columns, what recordings of "
+            f"the same kernels gave before this tool existed.\n"
+        ),
+        (
+            "| case | verdict | speedup, 95% interval | half-width, % | seconds | mode | clock CV, % "
+            "| recorded half-width, % | recorded seconds |"
+        ),
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for case in kept["cases"]:
