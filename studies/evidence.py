@@ -90,8 +90,8 @@ def _demo(kept: dict[str, Any]) -> list[str]:
             f"the same kernels gave before this tool existed.\n"
         ),
         (
-            "| case | verdict | speedup, 95% interval | half-width, % | seconds | mode | clock CV, % "
-            "| recorded half-width, % | recorded seconds |"
+            "| case | verdict | speedup, 95% interval | half-width, % | seconds | mode "
+            "| clock CV, % | recorded half-width, % | recorded seconds |"
         ),
         "|---|---|---|---|---|---|---|---|---|",
     ]
