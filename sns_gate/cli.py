@@ -103,6 +103,25 @@ def _report(options: argparse.Namespace) -> int:
     return result.exit_code
 
 
+def _restore(options: argparse.Namespace) -> int:
+    from sns_gate.clocks import DEFAULT_STATE_DIR, journals, undo
+
+    folder = Path(options.state_dir or DEFAULT_STATE_DIR)
+    found = journals(folder)
+    if not found:
+        sys.stdout.write(f"{folder} holds no journal of pinned clocks: nothing to give back\n")
+    for path, journal in found:
+        if journal.owner_alive:
+            raise RefusedRun(
+                "clocks-in-use",
+                f"process {journal.pid} has pinned the clocks of {journal.uuid} and still runs, so "
+                f"they are left to it; end that check first",
+            )
+        undo(path, journal)
+        sys.stdout.write(f"{journal.uuid}: clocks given back\n")
+    return _EXIT_OK
+
+
 def _schema(_: argparse.Namespace) -> int:
     from sns_gate.report.json import schema
 
@@ -118,7 +137,7 @@ def _layers(options: argparse.Namespace) -> Layers:
         for option in setting_options()
         if (value := getattr(options, option.name.replace("-", "_"))) is not None
     }
-    for name in ("benchmarks", "python"):  # as the user's shell means them
+    for name in ("benchmarks", "python", "state-dir"):  # as the user's shell means them
         if name in given:
             given[name] = str(Path(given[name]).absolute())
     return Layers(read_environment(os.environ), Source("the command line", given))
@@ -137,6 +156,11 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="show a result file again, without a GPU")
     report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
     report.set_defaults(run=_report)
+    restore = commands.add_parser(
+        "restore", help="give back clocks that a check which is gone had pinned"
+    )
+    restore.add_argument("--state-dir", metavar="DIR", help="folder of clock journals")
+    restore.set_defaults(run=_restore)
     schema = commands.add_parser("schema", help="print the JSON schema of result files")
     schema.set_defaults(run=_schema)
     return parser

@@ -18,6 +18,8 @@ from sns_gate.types import Record
 TABLE = "tool.sns-gate"
 FILE = "sns-gate.toml"
 ENVIRONMENT_PREFIX = "SNS_GATE_"
+#: Shared by all users of a machine; containers that share a GPU must share this folder.
+DEFAULT_STATE_DIR = Path("/tmp/sns-gate-state")  # noqa: S108 (sticky; journals are checked for their owner)
 
 Conclusion = Literal["failure", "neutral", "success"]
 
@@ -121,6 +123,24 @@ class Settings(Record):
         description="seconds that compiling or setting up one case may take before it is broken",
         json_schema_extra={"metavar": "SECONDS"},
     )
+    clocks: str | None = Field(
+        None,
+        pattern=r"^\d{2,5}(,\d{1,5})?$",
+        description="pin the SM clock at MHZ, and the power limit at WATTS, while measuring; they "
+        "are given back however the check ends",
+        json_schema_extra={"metavar": "MHZ[,WATTS]"},
+    )
+    state_dir: Path = Field(
+        DEFAULT_STATE_DIR,
+        description="folder of device locks and clock journals, shared by all who use the GPU",
+        json_schema_extra={"metavar": "DIR"},
+    )
+    lock_timeout: float = Field(
+        3600.0,
+        gt=0,
+        description="seconds to wait for another check on the same GPU",
+        json_schema_extra={"metavar": "SECONDS"},
+    )
     build: Words = Field(
         (),
         description="command run in each revision before measuring, with {worktree}, {prefix} "
@@ -163,6 +183,14 @@ class Settings(Record):
                 "measurement gives; use the smallest slowdown that matters to you, 0.005 for 0.5%"
             )
         return values
+
+    @property
+    def clock_request(self) -> tuple[int, int | None] | None:
+        """SM clock in MHz and power limit in watts to pin, None where the clocks float."""
+        if self.clocks is None:
+            return None
+        mhz, _, watts = self.clocks.partition(",")
+        return int(mhz), int(watts) if watts else None
 
     def precision_for(self, tolerance: float) -> float:
         """The half-width at which a case of this tolerance stops, on the log scale."""

@@ -7,6 +7,7 @@ GateError
 │   └── ResultFileError  a result file cannot be read or written
 ├── NothingCompared      exit 5: there was nothing to compare
 ├── RefusedRun           exit 3: this machine cannot give a verdict now
+│   └── ClockLockError   a requested operating point could not be established
 ├── WorkerError          one worker failed; the session decides what that costs
 │   ├── WorkerDied       the process is gone
 │   ├── WorkerHung       no answer within the time limit
@@ -53,6 +54,17 @@ class RefusedRun(GateError):  # noqa: N818 (an outcome, not a failure of the pro
         super().__init__(text)
         self.code = code
         self.text = text
+
+
+class ClockLockError(RefusedRun, RuntimeError):
+    """A requested operating point could not be established, or not be given back.
+
+    Args:
+        text: fact, consequence and next step.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__("clock-lock", text)
 
 
 class WorkerError(GateError):

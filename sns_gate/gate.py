@@ -62,8 +62,9 @@ def check(
         rig.build(progress.stage)
         ledger = Ledger(_header(settings, sides, rig.device, notes), save)
         try:
-            outcomes = _measure_all(rig, ledger, progress)
-            _confirm_slower(rig, outcomes, ledger, progress)
+            with rig.device_to_itself(progress.stage):
+                outcomes = _measure_all(rig, ledger, progress)
+                _confirm_slower(rig, outcomes, ledger, progress)
         except (Terminated, KeyboardInterrupt) as error:
             ledger.cut_short(_ending(error))
             raise
@@ -77,13 +78,16 @@ def _measure_all(rig: Rig, ledger: Ledger, progress: Progress) -> _Outcomes:
     """Every case, on workers that stay alive for all of them."""
     progress.stage(f"starting {2 * rig.settings.processes} workers")
     outcomes: _Outcomes = {}
-    with rig.baseline_cases() as own, rig.pool("first") as pool:
+    with (
+        rig.baseline_cases() as own,
+        rig.pool("first") as pool,
+        Machine(rig.settings, rig.device, pool) as machine,
+    ):
         roster = rig.roster(pool, own)
         ledger.order = tuple(case.spec.id for case in roster.planned)
         ledger.disclose(pool.disclosures)
         ledger.add(*(_located(case, rig) for case in roster.decided))
         progress.cases_known(len(roster.planned))
-        machine = Machine(rig.settings, rig.device, pool)
         deadlines = _Deadlines(rig.settings.budget, len(roster.planned))
         for case in roster.planned:
             progress.case_started(case.spec.id, confirming=False)
@@ -106,8 +110,7 @@ def _confirm_slower(rig: Rig, outcomes: _Outcomes, ledger: Ledger, progress: Pro
         return
     progress.stage(f"confirming {len(slower)} slower in new workers")
     deadlines = _Deadlines(rig.settings.budget, len(slower))
-    with rig.pool("second") as pool:
-        machine = Machine(rig.settings, rig.device, pool)
+    with rig.pool("second") as pool, Machine(rig.settings, rig.device, pool) as machine:
         for case, first in slower:
             progress.case_started(case.spec.id, confirming=True)
             second = machine.measure(case, pool, deadlines.next(), progress)

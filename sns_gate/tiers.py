@@ -12,6 +12,8 @@ from sns_gate.types import SIDES, Block, CaseEvidence, MeasurementTier, Reason
 
 TIER_A_RANGE_MHZ = 30.0
 TIER_C_CV_PCT = 3.0
+#: How far a held clock may be from the pinned one.
+LOCK_TOLERANCE_MHZ = 15.0
 CLOCK_MEAN_OF = 8
 #: On the CPU: the share of a case's time that others may take before no verdict is given.
 TIER_C_STEAL_PCT = 25.0
@@ -30,8 +32,8 @@ EVENT_REASONS = {
     POWER_BRAKE: "hardware power brake",
     DISPLAY: "display clock setting",
 }
-_DISQUALIFYING = HW_SLOWDOWN | HW_THERMAL | POWER_BRAKE
-_DISQUALIFYING_COUNTERS = ("hw_thermal", "power_brake", "sw_thermal")
+DISQUALIFYING = HW_SLOWDOWN | HW_THERMAL | POWER_BRAKE
+DISQUALIFYING_COUNTERS = ("hw_thermal", "power_brake", "sw_thermal")
 
 
 @dataclass
@@ -50,13 +52,13 @@ class _Finding:
 
 
 def tier_of(
-    blocks: Sequence[Block], *, locked: bool, expects_gpu: bool, expects_nvml: bool
+    blocks: Sequence[Block], *, locked_mhz: float | None, expects_gpu: bool, expects_nvml: bool
 ) -> tuple[MeasurementTier, tuple[Reason, ...], CaseEvidence]:
     """The tier of a case with every reason for or beside it.
 
     Args:
         blocks: all blocks of the case.
-        locked: whether a policy pinned the clocks and read them back.
+        locked_mhz: the clock that a policy pinned, None where the clocks float.
         expects_gpu: the case ran on a GPU, so device clocks must be there.
         expects_nvml: NVML answered when the check began, so its silence is lost evidence.
     """
@@ -76,15 +78,49 @@ def tier_of(
     )
     if finding.against:
         return MeasurementTier.C, (*finding.against, *finding.disclosed), evidence
-    held = clocks is not None and clocks.range_mhz <= TIER_A_RANGE_MHZ
-    tier = MeasurementTier.A if locked and held and finding.allows_a else MeasurementTier.B
-    if locked and not held and clocks:
-        finding.disclose(
-            "clock-not-held",
-            f"the pinned clock moved by {clocks.range_mhz:.0f} MHz under load, tier A allows "
-            f"{TIER_A_RANGE_MHZ:.0f} MHz",
-        )
+    held = clocks is not None and _held(clocks, locked_mhz, finding)
+    tier = MeasurementTier.A if held and finding.allows_a else MeasurementTier.B
     return tier, tuple(finding.disclosed), evidence
+
+
+def _held(clocks: _Clocks, locked_mhz: float | None, finding: _Finding) -> bool:
+    """Whether the device's own clock, under load, is the pinned one."""
+    if locked_mhz is None:
+        return False
+    near = abs(clocks.mean_mhz - locked_mhz) <= LOCK_TOLERANCE_MHZ
+    if near and clocks.range_mhz <= TIER_A_RANGE_MHZ:
+        return True
+    finding.disclose(
+        "clock-not-held",
+        f"{locked_mhz:.0f} MHz was pinned and the device ran at {clocks.mean_mhz:.0f} MHz within "
+        f"{clocks.range_mhz:.0f} MHz; tier A allows {LOCK_TOLERANCE_MHZ:.0f} MHz off and a range "
+        f"of {TIER_A_RANGE_MHZ:.0f} MHz",
+    )
+    return False
+
+
+def assign_tier(
+    locked: bool,  # noqa: FBT001 (the specification's signature)
+    clock_samples: Sequence[float],
+    throttle_fired: bool,  # noqa: FBT001 (likewise)
+) -> MeasurementTier:
+    """Classify one measurement window, by the specification's rules.
+
+    Throttle flags alone are not enough: a clock can swing by hundreds of MHz while they are
+    silent, so the observed variation governs.
+
+    Args:
+        locked: whether a policy pinned the clocks and read them back.
+        clock_samples: clock readings in MHz; without any, tier A cannot be reached.
+        throttle_fired: whether throttling was seen at any time.
+    """
+    if throttle_fired:
+        return MeasurementTier.C
+    if clock_samples and cv_percent(clock_samples) > TIER_C_CV_PCT:
+        return MeasurementTier.C
+    if locked and clock_samples and max(clock_samples) - min(clock_samples) <= TIER_A_RANGE_MHZ:
+        return MeasurementTier.A
+    return MeasurementTier.B
 
 
 def reason_names(bits: int) -> tuple[str, ...]:
@@ -116,7 +152,9 @@ def _read_clocks(
         return None
     # The ratio is formed inside blocks, so only the variation inside blocks can touch it.
     worst = max(_rms([cv_percent(c) for c in columns]) for columns in sides.values())
-    smooth = [mean for columns in sides.values() for column in columns for mean in _means(column)]
+    smooth = [
+        mean for columns in sides.values() for column in columns for mean in rolling_means(column)
+    ]
     clocks = _Clocks(statistics.fmean(readings), worst, max(smooth) - min(smooth))
     if worst > TIER_C_CV_PCT:
         finding.disqualify(
@@ -131,7 +169,7 @@ def _rms(values: Sequence[float]) -> float:
     return math.sqrt(statistics.fmean(value**2 for value in values))
 
 
-def _means(readings: Sequence[float]) -> list[float]:
+def rolling_means(readings: Sequence[float]) -> list[float]:
     """Means of consecutive readings: a single one has 1 to 5 MHz of noise."""
     if len(readings) <= CLOCK_MEAN_OF:
         return [statistics.fmean(readings)]
@@ -147,11 +185,11 @@ def _read_gpu(blocks: Sequence[Block], finding: _Finding, *, expects_nvml: bool)
     for gpu in seen:
         bits |= gpu.reasons
     unknown = bits & ~sum(EVENT_REASONS)
-    fired = reason_names(bits & _DISQUALIFYING | unknown)
+    fired = reason_names(bits & DISQUALIFYING | unknown)
     if fired:
         finding.disqualify("throttled", f"the GPU reported {', '.join(fired)}")
     counters = _total_counters(blocks)
-    advanced = [name for name in _DISQUALIFYING_COUNTERS if counters.get(name, 0) > 0]
+    advanced = [name for name in DISQUALIFYING_COUNTERS if counters.get(name, 0) > 0]
     if advanced and not fired:
         finding.disqualify("throttled", f"event counters advanced: {', '.join(advanced)}")
     if bits & POWER_CAP or counters.get("sw_power_cap", 0) > 0:

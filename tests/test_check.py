@@ -51,7 +51,7 @@ def test_the_result_holds_every_sample_in_time_order(repository: Path) -> None:
     ran = check(repository, "--seed", "7")
     result = json.loads((repository / "result.json").read_text())
     assert (result["schema_version"], result["verdict"], result["exit_code"]) == (1, "pass", 0)
-    assert (result["complete"], result["seed"], result["tolerance"]) == (True, 7, 0.3)
+    assert (result["complete"], result["seed"], result["tolerance"]) == (True, 7, 0.6)
     (case,) = result["cases"]
     assert case["covers"] == ["samples", "pairs", "placements", "processes"]
     assert {b["placement"] for b in case["blocks"]} >= {0, 1}
@@ -254,7 +254,7 @@ def test_the_baselines_policy_governs_where_asked(repository: Path) -> None:
     bench = BENCH.replace('{"n": [2000]}', '{"n": [2000]}, tolerance=0.9')
     commit(repository, {"benchmarks/bench_work.py": bench, "pkg/__init__.py": SLOWER,
                         "sns-gate.toml": "tolerance = 0.8\n"})  # fmt: skip
-    quick = [word for word in QUICK if word not in ("--tolerance", "30%")]
+    quick = [word for word in QUICK if word not in ("--tolerance", "60%")]
     loose = sns_gate(repository, "check", *quick, "--baseline", "HEAD~1")
     assert loose.case("square[n=2000]").tolerance == 0.9
     strict = sns_gate(
@@ -297,6 +297,8 @@ def _start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         [sys.executable, "-m", "sns_gate", "check", *QUICK, "--baseline", "HEAD~1", *arguments],
         cwd=folder, env=clean_environment(TMPDIR=str(folder.parent)), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # A test run in the background hands an ignored SIGINT down; a user's shell does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def test_a_recorded_case_is_judged_rightly(recording: Recording) -> None:
     assert len(measured.blocks) == 16
     planned = PlannedCase(CaseSpec(recording.case, "f.py", 1, None, "auto"), tolerance=0.02)
     outcome = summarise(
-        planned, measured, Expected(on_gpu=True, nvml=True, locked=False, blocks=16), 1
+        planned, measured, Expected(on_gpu=True, nvml=True, locked_mhz=None, blocks=16), 1
     )
     case = outcome.result
     assert case.tier is MeasurementTier.B
@@ -89,7 +89,7 @@ def test_a_recorded_case_is_judged_rightly(recording: Recording) -> None:
 
 def test_one_percent_is_seen_where_the_tolerance_asks_for_it() -> None:
     planned = PlannedCase(CaseSpec("add102", "f.py", 1, None, "auto"), tolerance=0.01)
-    expected = Expected(on_gpu=True, nvml=True, locked=False, blocks=16)
+    expected = Expected(on_gpu=True, nvml=True, locked_mhz=None, blocks=16)
     for batch in (0, 1):
         outcome = summarise(planned, run(Recording("add100", "add102", batch)), expected, 1)
         assert outcome.result.verdict is Verdict.SLOWER

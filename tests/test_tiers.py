@@ -31,8 +31,8 @@ def block(
     )  # fmt: skip
 
 
-def tier(*blocks: Block, locked: bool = False) -> tuple[MeasurementTier, list[str]]:
-    found, reasons, _ = tier_of(blocks, locked=locked, expects_gpu=True, expects_nvml=True)
+def tier(*blocks: Block, locked_mhz: float | None = None) -> tuple[MeasurementTier, list[str]]:
+    found, reasons, _ = tier_of(blocks, locked_mhz=locked_mhz, expects_gpu=True, expects_nvml=True)
     return found, [reason.code for reason in reasons]
 
 
@@ -44,17 +44,21 @@ def test_floating_clocks_with_their_variance_measured_are_tier_b() -> None:
 
 
 def test_pinned_clocks_seen_held_are_tier_a() -> None:
-    assert tier(block(STEADY, gpu()), locked=True) == (A, [])
+    assert tier(block(STEADY, gpu()), locked_mhz=1500) == (A, [])
 
 
 def test_a_pinned_clock_that_moves_is_not_tier_a() -> None:
     moved = [*STEADY, *[1540.0] * 24]
-    assert tier(block(moved, gpu()), locked=True) == (B, ["clock-not-held"])
+    assert tier(block(moved, gpu()), locked_mhz=1500) == (B, ["clock-not-held"])
+
+
+def test_a_clock_pinned_elsewhere_than_it_runs_is_not_tier_a() -> None:
+    assert tier(block(STEADY, gpu()), locked_mhz=1530) == (B, ["clock-not-held"])
 
 
 def test_noise_of_single_readings_does_not_cost_tier_a() -> None:
     noisy: list[float | None] = [1500.0 + 20 * (-1) ** i for i in range(24)]
-    assert tier(block(noisy, gpu()), locked=True)[0] is A
+    assert tier(block(noisy, gpu()), locked_mhz=1500)[0] is A
 
 
 @pytest.mark.parametrize("bit", [tiers.HW_SLOWDOWN, tiers.HW_THERMAL, tiers.POWER_BRAKE, 0x400])
@@ -74,7 +78,7 @@ def test_a_stuck_software_thermal_bit_alone_is_no_throttling() -> None:
 def test_the_power_cap_is_disclosed_and_excludes_tier_a() -> None:
     capped = block(STEADY, gpu(reasons=tiers.POWER_CAP))
     assert tier(capped) == (B, ["power-capped"])
-    assert tier(capped, locked=True) == (B, ["power-capped"])
+    assert tier(capped, locked_mhz=1500) == (B, ["power-capped"])
 
 
 def test_an_unstable_clock_is_tier_c() -> None:
@@ -116,14 +120,15 @@ def test_losing_evidence_never_strengthens_a_tier(
             update={"gpu": gpu(reasons=sum(set(bits)), other_processes=None)}
         ),
     }[lost]
-    before, after = tier(full, locked=locked)[0], tier(weaker, locked=locked)[0]
+    mhz = 1500.0 if locked else None
+    before, after = tier(full, locked_mhz=mhz)[0], tier(weaker, locked_mhz=mhz)[0]
     assert ORDER.index(after) >= ORDER.index(before)
 
 
 def test_on_the_cpu_tier_b_is_the_best_and_says_so() -> None:
     quiet = CpuEvidence(steal_pct=0, throttled_ms=0, involuntary_switches=0)
     found, reasons, evidence = tier_of(
-        [block([None] * 24, cpu=quiet)], locked=False, expects_gpu=False, expects_nvml=False
+        [block([None] * 24, cpu=quiet)], locked_mhz=None, expects_gpu=False, expects_nvml=False
     )
     assert found is B
     assert [reason.code for reason in reasons] == ["no-clock-evidence"]
@@ -136,7 +141,7 @@ def test_on_the_cpu_tier_b_is_the_best_and_says_so() -> None:
 def test_a_cpu_taken_away_is_tier_c(steal: float, throttled: float, code: str) -> None:
     taken = CpuEvidence(steal_pct=steal, throttled_ms=throttled, involuntary_switches=0)
     found, reasons, _ = tier_of(
-        [block([None] * 24, cpu=taken)], locked=False, expects_gpu=False, expects_nvml=False
+        [block([None] * 24, cpu=taken)], locked_mhz=None, expects_gpu=False, expects_nvml=False
     )
     assert found is C
     assert code in [reason.code for reason in reasons]

@@ -7,6 +7,9 @@ import importlib.metadata
 import platform
 import sys
 
+#: The wheels that carry cuBLAS, newest naming first; torch itself does not say its version.
+_CUBLAS = ("nvidia-cublas", "nvidia-cublas-cu13", "nvidia-cublas-cu12", "nvidia-cublas-cu11")
+
 
 def capture(device: str) -> dict[str, str | int | None]:
     """Versions of Python, torch and Triton, and the device as torch sees it.
@@ -20,6 +23,7 @@ def capture(device: str) -> dict[str, str | int | None]:
     found["torch_version"] = str(torch.__version__)
     found["triton_version"] = _installed("triton")
     found["cuda_version"] = torch.version.cuda
+    found["cublas_version"] = next(filter(None, map(_installed, _CUBLAS)), None)
     if device != "cpu" and torch.cuda.is_available():
         with contextlib.suppress(AttributeError, RuntimeError):
             found["cudnn_version"] = str(torch.backends.cudnn.version())

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
+from sns_gate.clocks import LockedClockPolicy
 from sns_gate.config import Settings
 from sns_gate.env.machine import fingerprint
+from sns_gate.errors import ConfigError
 from sns_gate.session import (
     CaseOutcome,
     CaseRun,
@@ -33,10 +37,31 @@ class Machine:
         self._gpu = open_gpu(ready[0].gpu_uuid) if device != "cpu" else None
         self._timer_step_ns = ready[0].timer_step_ns
         self._rehearsed: set[str] = set()
+        self._policy = _policy(settings, ready[0].gpu_uuid)
         cpu = CpuObserver(pool.pids)
         self._observer: Observer = (
             cpu if device == "cpu" else GpuObserver(self._gpu, cpu, lambda: len(pool.pids()))
         )
+
+    def __enter__(self) -> Self:
+        """Pin the clocks, if that was asked.
+
+        Raises:
+            ClockLockError: they could not be pinned; the device is as it was.
+        """
+        if self._policy is not None:
+            self._policy.apply()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give the clocks back."""
+        if self._policy is not None:
+            self._policy.restore()
 
     def measure(
         self, case: PlannedCase, pool: WorkerPool, deadline_s: float, progress: Progress
@@ -63,7 +88,7 @@ class Machine:
         expected = Expected(
             on_gpu=self._device != "cpu",
             nvml=self._gpu is not None,
-            locked=False,
+            locked_mhz=self._policy.pinned_sm_mhz if self._policy else None,
             blocks=self._settings.processes * self._settings.placements,
         )
         outcome = summarise(case, measured, expected, time.monotonic() - start)
@@ -87,6 +112,20 @@ class Machine:
         files = tuple(short_file(file, root) for file in pool.prove()[side])
         found = fingerprint(loaded.fingerprint if loaded else {}, self._gpu)
         return info.model_copy(update={"fingerprint": found, "loaded": files})
+
+
+def _policy(settings: Settings, uuid: str | None) -> LockedClockPolicy | None:
+    request = settings.clock_request
+    if request is None:
+        return None
+    if uuid is None:
+        raise ConfigError(
+            "clocks can be pinned on a GPU alone, and this check runs on the CPU; leave --clocks "
+            "out"
+        )
+    mhz, watts = request
+    full = uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
+    return LockedClockPolicy(mhz, watts, uuid=full, state_dir=settings.state_dir)
 
 
 def short_file(path: str, root: Path) -> str:

@@ -14,10 +14,11 @@ from sns_gate import protocol
 from sns_gate.config import Layers, Settings
 from sns_gate.discovery import PATTERN, find_files
 from sns_gate.errors import ConfigError, NothingCompared, WorkerError
+from sns_gate.locking import hold
 from sns_gate.revisions import Revision, build, import_paths
 from sns_gate.rig.sides import benchmark_folders, same_files
 from sns_gate.session import Policy, Roster, agree
-from sns_gate.telemetry import nvidia_driver_present
+from sns_gate.telemetry import list_gpus, nvidia_driver_present, uuid_of
 from sns_gate.types import SIDES, Side
 from sns_gate.workers import (
     Launch,
@@ -80,6 +81,21 @@ class Rig:
             stage(f"building the {side}")
             environment = self._variables(side, "build", ())
             build(self.sides[side], self.settings.build, self._python, environment, BUILD_TIMEOUT_S)
+
+    @contextmanager
+    def device_to_itself(self, stage: Callable[[str], None]) -> Iterator[None]:
+        """Keep other checks off the GPU while this one runs; the CPU is shared as it is.
+
+        Where CUDA's order of devices cannot be known from here, all GPUs are kept.
+        """
+        if self.device == "cpu":
+            yield
+            return
+        uuid = uuid_of(int(self.device.partition(":")[2]), self._environment)
+        names = [uuid] if uuid else [gpu.uuid for gpu in list_gpus()]
+        settings = self.settings
+        with hold(names, settings.state_dir, stage, settings.lock_timeout):
+            yield
 
     def pool(self, name: str) -> WorkerPool:
         """Workers of both sides; each name has compiler and tuning caches of its own."""

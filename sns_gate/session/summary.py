@@ -33,13 +33,13 @@ class Expected:
     Attributes:
         on_gpu: device clocks are to be expected.
         nvml: NVML answered when the check began, so its silence is lost evidence.
-        locked: a policy pinned the clocks.
+        locked_mhz: the clock that a policy pinned, None where the clocks float.
         blocks: of a first rotation; below half of them nothing is judged.
     """
 
     on_gpu: bool
     nvml: bool
-    locked: bool
+    locked_mhz: float | None
     blocks: int
 
 
@@ -78,7 +78,7 @@ def summarise(
         )
     tier, tier_reasons, evidence = tier_of(
         measured.blocks,
-        locked=expected.locked,
+        locked_mhz=expected.locked_mhz,
         expects_gpu=expected.on_gpu,
         expects_nvml=expected.nvml,
     )

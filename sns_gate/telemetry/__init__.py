@@ -1,6 +1,19 @@
 """What NVML and the kernel say of the machine; it reads, never writes, and never times."""
 
 from sns_gate.telemetry.cpu import CpuObserver
+from sns_gate.telemetry.identity import Listed, list_gpus, uuid_of, visible_uuids
 from sns_gate.telemetry.nvml import Gpu, GpuObserver, nvidia_driver_present, open_gpu
+from sns_gate.telemetry.sampler import ClockSampler
 
-__all__ = ["CpuObserver", "Gpu", "GpuObserver", "nvidia_driver_present", "open_gpu"]
+__all__ = [
+    "ClockSampler",
+    "CpuObserver",
+    "Gpu",
+    "GpuObserver",
+    "Listed",
+    "list_gpus",
+    "nvidia_driver_present",
+    "open_gpu",
+    "uuid_of",
+    "visible_uuids",
+]

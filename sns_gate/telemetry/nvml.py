@@ -41,6 +41,19 @@ class Gpu:
         """Highest memory clock in MHz."""
         return _whole(self._ask("nvmlDeviceGetMaxClockInfo", self._library.NVML_CLOCK_MEM))
 
+    def supported_sm_mhz(self) -> tuple[int, ...]:
+        """SM clocks in MHz that can be pinned at the highest memory clock, in any order."""
+        memory = self._ask("nvmlDeviceGetSupportedMemoryClocks")
+        if not memory:
+            return ()
+        steps = self._ask("nvmlDeviceGetSupportedGraphicsClocks", max(memory))
+        return tuple(int(step) for step in steps or ())
+
+    def power_range_w(self) -> tuple[float, float] | None:
+        """Lowest and highest power limit in watts."""
+        limits = self._ask("nvmlDeviceGetPowerManagementLimitConstraints")
+        return None if limits is None else (limits[0] / 1000, limits[1] / 1000)
+
     def reasons(self) -> int | None:
         """Clock event reason bits now."""
         return _whole(self._ask("nvmlDeviceGetCurrentClocksThrottleReasons"))
@@ -120,6 +133,14 @@ def open_gpu(uuid: str | None) -> Gpu | None:
         return Gpu(pynvml, pynvml.nvmlDeviceGetHandleByUUID(full))
     except pynvml.NVMLError:
         return None
+
+
+def shut_down() -> None:
+    """Give NVML back once; harmless where it never answered."""
+    import pynvml
+
+    with contextlib.suppress(pynvml.NVMLError):
+        pynvml.nvmlShutdown()
 
 
 def nvidia_driver_present() -> bool:

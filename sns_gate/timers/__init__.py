@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sns_gate.timers.base import Timer
+from sns_gate.timers.base import Timer, seed_everything
 
 
 def open_timer(device: str) -> Timer:
@@ -20,4 +20,4 @@ def open_timer(device: str) -> Timer:
     return CudaTimer(device)
 
 
-__all__ = ["Timer", "open_timer"]
+__all__ = ["Timer", "open_timer", "seed_everything"]

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
+import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from sns_gate.protocol import Calibrated, Recipe, Sampled
 
 Call = Callable[[], object]
+
+
+def seed_everything(seed: int) -> None:
+    """Seed every random generator that is loaded, so that all sides draw the same data."""
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        with contextlib.suppress(AttributeError):
+            sys.modules["numpy"].random.seed(seed % 2**32)
+    if "torch" in sys.modules:
+        with contextlib.suppress(AttributeError):
+            sys.modules["torch"].manual_seed(seed)
 
 
 class Timer(Protocol):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
-import random
 import sys
 import time
 import traceback
@@ -35,7 +33,7 @@ from sns_gate.protocol import (
     Sampled,
     TakeSample,
 )
-from sns_gate.timers import Timer, open_timer
+from sns_gate.timers import Timer, open_timer, seed_everything
 from sns_gate.worker import isolation
 
 #: Calls before anything is measured: the first compiles, the next ones tune and fill caches.
@@ -167,17 +165,6 @@ class Workbench:
             text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
             failures.append(LoadFailure(file, f"{type(error).__name__}: {error}", text[-20_000:]))
             return None
-
-
-def seed_everything(seed: int) -> None:
-    """Seed every random generator that is loaded, so that both sides draw the same data."""
-    random.seed(seed)
-    if "numpy" in sys.modules:
-        with contextlib.suppress(AttributeError):
-            sys.modules["numpy"].random.seed(seed % 2**32)
-    if "torch" in sys.modules:
-        with contextlib.suppress(AttributeError):
-            sys.modules["torch"].manual_seed(seed)
 
 
 def _spec(case: discovery.Case) -> CaseSpec:

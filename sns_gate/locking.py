@@ -1,0 +1,129 @@
+"""One gate a GPU: a lock that works across users and across containers that share its folder."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import getpass
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sns_gate.errors import RefusedRun
+from sns_gate.types import Record
+
+_SUFFIX = ".lock"
+_POLL_S = 0.5
+
+
+class Holder(Record):
+    """Who holds a lock."""
+
+    pid: int
+    user: str
+    since: str
+
+    def __str__(self) -> str:
+        """For a message."""
+        return f"process {self.pid} of {self.user} since {self.since}"
+
+
+@contextmanager
+def hold(
+    names: Sequence[str], folder: Path, waiting: Callable[[str], None], timeout_s: float
+) -> Iterator[None]:
+    """Hold the locks of these devices; wait, saying so, while another gate has one.
+
+    The kernel drops a lock when its process ends in whatever way, so none is ever stale.
+
+    Args:
+        names: of the devices; taken in sorted order, so that two gates cannot wait in a ring.
+        folder: shared by all who use the devices.
+        waiting: hears who holds the lock, once.
+        timeout_s: how long to wait for each.
+
+    Raises:
+        RefusedRun: it was not free in time, or the folder takes no lock.
+    """
+    with ExitStack() as stack:
+        for name in sorted(names):
+            stack.enter_context(_hold_one(name, folder, waiting, timeout_s))
+        yield
+
+
+def holder(path: Path) -> Holder | None:
+    """Who wrote a lock file last, None where that cannot be read."""
+    with contextlib.suppress(OSError, ValueError):
+        return Holder.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    return None
+
+
+@contextmanager
+def _hold_one(
+    name: str, folder: Path, waiting: Callable[[str], None], timeout_s: float
+) -> Iterator[None]:
+    path = folder / f"{name}{_SUFFIX}"
+    descriptor = _open(path)
+    try:
+        _wait(descriptor, path, name, waiting, timeout_s)
+        mine = Holder(
+            pid=os.getpid(), user=_user(), since=datetime.now(UTC).isoformat(timespec="seconds")
+        )
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, mine.model_dump_json().encode(), 0)
+        yield
+        os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    try:
+        if not path.parent.is_dir():
+            with contextlib.suppress(FileExistsError):
+                path.parent.mkdir(parents=True)
+                path.parent.chmod(0o1777)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        raise RefusedRun(
+            "no-lock",
+            f"the lock {path} cannot be opened ({error.strerror}), so another check could disturb "
+            f"this one; name a folder that all users may write with --state-dir",
+        ) from None
+    with contextlib.suppress(OSError):  # the owner alone can, and did so already
+        os.fchmod(descriptor, 0o666)
+    return descriptor
+
+
+def _wait(
+    descriptor: int, path: Path, name: str, waiting: Callable[[str], None], timeout_s: float
+) -> None:
+    deadline, said = time.monotonic() + timeout_s, False
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            who = holder(path) or "another check"
+        else:
+            return
+        if not said:
+            waiting(f"waiting for {name}, held by {who}")
+            said = True
+        if time.monotonic() > deadline:
+            raise RefusedRun(
+                "device-busy",
+                f"{name} was held by {who} for longer than {timeout_s:.0f} s, so nothing was "
+                f"measured; wait for that check, or allow more time with --lock-timeout",
+            )
+        time.sleep(_POLL_S)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
