@@ -81,7 +81,7 @@ def _measure_all(rig: Rig, ledger: Ledger, progress: Progress) -> _Outcomes:
     with (
         rig.baseline_cases() as own,
         rig.pool("first") as pool,
-        Machine(rig.settings, rig.device, pool) as machine,
+        Machine(rig.settings, rig.device, pool, rig.before) as machine,
     ):
         roster = rig.roster(pool, own)
         ledger.order = tuple(case.spec.id for case in roster.planned)
@@ -110,7 +110,7 @@ def _confirm_slower(rig: Rig, outcomes: _Outcomes, ledger: Ledger, progress: Pro
         return
     progress.stage(f"confirming {len(slower)} slower in new workers")
     deadlines = _Deadlines(rig.settings.budget, len(slower))
-    with rig.pool("second") as pool, Machine(rig.settings, rig.device, pool) as machine:
+    with rig.pool("second") as pool, Machine(rig.settings, rig.device, pool, rig.before) as machine:
         for case, first in slower:
             progress.case_started(case.spec.id, confirming=True)
             second = machine.measure(case, pool, deadlines.next(), progress)

@@ -21,6 +21,7 @@ from sns_gate.errors import ClockLockError
 #: The GitHub runner kills every process that carries this variable when a job ends.
 _TRACKING = "RUNNER_TRACKING_ID"
 _READY = b"ready\n"
+_START = "import sys; from sns_gate.clocks.supervisor import main; sys.exit(main(sys.argv[1:]))"
 _START_TIMEOUT_S = 30.0
 
 
@@ -40,8 +41,7 @@ class Supervisor:
         self, path: Path, journal: ClockJournal, helper: Sequence[str] | None = None
     ) -> None:
         environment = {k: v for k, v in os.environ.items() if k != _TRACKING}
-        command = [sys.executable, "-m", "sns_gate.clocks.supervisor"]
-        command += [str(path), journal.model_dump_json()]
+        command = [sys.executable, "-c", _START, str(path), journal.model_dump_json()]
         reading, self._lifeline = os.pipe()
         try:
             starter = subprocess.run(  # noqa: S603 (this package's own module)
@@ -88,7 +88,3 @@ def main(arguments: Sequence[str]) -> int:
         with contextlib.suppress(ClockLockError):  # the journal stays for 'sns-gate restore'
             undo(path, ours, helper)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -22,7 +22,7 @@ from sns_gate.session import (
     refuse_code,
     summarise,
 )
-from sns_gate.telemetry import CpuObserver, GpuObserver, open_gpu
+from sns_gate.telemetry import Census, CpuObserver, Foreigners, GpuObserver, open_gpu, take
 from sns_gate.types import SIDES, RevisionInfo, Side, Verdict
 from sns_gate.workers import WorkerPool
 
@@ -30,7 +30,7 @@ from sns_gate.workers import WorkerPool
 class Machine:
     """The device under the workers: its evidence, its fingerprint, one case at a time."""
 
-    def __init__(self, settings: Settings, device: str, pool: WorkerPool) -> None:
+    def __init__(self, settings: Settings, device: str, pool: WorkerPool, before: Census) -> None:
         ready = [worker.ready for side in SIDES for worker in pool.workers(side) if worker.ready]
         self._settings = settings
         self._device = device
@@ -40,8 +40,11 @@ class Machine:
         self._policy = _policy(settings, ready[0].gpu_uuid)
         cpu = CpuObserver(pool.pids)
         self._observer: Observer = (
-            cpu if device == "cpu" else GpuObserver(self._gpu, cpu, lambda: len(pool.pids()))
+            cpu if device == "cpu" else GpuObserver(self._gpu, cpu, self._foreigners(before, pool))
         )
+
+    def _foreigners(self, before: Census, pool: WorkerPool) -> Foreigners:
+        return Foreigners.between(before, take(self._gpu), len(pool.pids()))
 
     def __enter__(self) -> Self:
         """Pin the clocks, if that was asked.

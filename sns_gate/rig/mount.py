@@ -13,12 +13,13 @@ from pathlib import Path
 from sns_gate import protocol
 from sns_gate.config import Layers, Settings
 from sns_gate.discovery import PATTERN, find_files
-from sns_gate.errors import ConfigError, NothingCompared, WorkerError
+from sns_gate.errors import ConfigError, NothingCompared, RefusedRun, WorkerError
 from sns_gate.locking import hold
 from sns_gate.revisions import Revision, build, import_paths
 from sns_gate.rig.sides import benchmark_folders, same_files
 from sns_gate.session import Policy, Roster, agree
-from sns_gate.telemetry import list_gpus, nvidia_driver_present, uuid_of
+from sns_gate.stats import MIN_CLUSTERS
+from sns_gate.telemetry import Census, list_gpus, nvidia_driver_present, open_gpu, take, uuid_of
 from sns_gate.types import SIDES, Side
 from sns_gate.workers import (
     Launch,
@@ -61,6 +62,7 @@ class Rig:
         scratch: Path,
     ) -> None:
         self.settings = settings
+        self.before = Census(None, None, None)
         self.sides = sides
         self._environment = request.environment
         self._scratch = scratch
@@ -92,9 +94,18 @@ class Rig:
             yield
             return
         uuid = uuid_of(int(self.device.partition(":")[2]), self._environment)
+        gpu = open_gpu(uuid) if uuid else None
         names = [uuid] if uuid else [gpu.uuid for gpu in list_gpus()]
         settings = self.settings
         with hold(names, settings.state_dir, stage, settings.lock_timeout):
+            if gpu is not None and gpu.one_process_only():
+                raise RefusedRun(
+                    "exclusive-process",
+                    f"{self.device} is in an exclusive compute mode, so at most one worker could "
+                    f"use it, and a verdict needs {2 * MIN_CLUSTERS}; its owner can allow more "
+                    f"with 'nvidia-smi -i {uuid} -c DEFAULT'",
+                )
+            self.before = take(gpu)
             yield
 
     def pool(self, name: str) -> WorkerPool:

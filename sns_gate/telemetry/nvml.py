@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from sns_gate.telemetry.cpu import CpuObserver
-from sns_gate.types import CpuEvidence, GpuEvidence
 
 #: Since driver 580.82 the thermal and brake counters have other ids (k8s-test-infra#691).
 _MOVED_IN = (580, 82)
@@ -92,6 +87,16 @@ class Gpu:
         mode = self._ask("nvmlDeviceGetPersistenceMode")
         return None if mode is None else bool(mode)
 
+    def used_bytes(self) -> int | None:
+        """Device memory in use by anybody."""
+        memory = self._ask("nvmlDeviceGetMemoryInfo")
+        return None if memory is None else int(memory.used)
+
+    def utilisation_pct(self) -> int | None:
+        """Share of the last moment in which some kernel ran, in percent."""
+        rates = self._ask("nvmlDeviceGetUtilizationRates")
+        return None if rates is None else int(rates.gpu)
+
     def one_process_only(self) -> bool:
         """Whether the compute mode keeps a second process out."""
         return self._ask("nvmlDeviceGetComputeMode") in (_EXCLUSIVE_PROCESS, _PROHIBITED)
@@ -148,66 +153,6 @@ def nvidia_driver_present() -> bool:
     if any(Path("/dev").glob("nvidia[0-9]*")) or Path("/proc/driver/nvidia/version").exists():
         return True
     return open_gpu(None) is not None
-
-
-@dataclass(frozen=True)
-class _Reading:
-    mhz: int | None
-    reasons: int | None
-    counters_ns: dict[str, int]
-
-
-class GpuObserver:
-    """Reads NVML and the kernel's counters around a block.
-
-    Args:
-        gpu: the device, None where NVML does not answer.
-        cpu: the observer of the CPU.
-        own_processes: how many processes on the GPU are ours.
-    """
-
-    def __init__(self, gpu: Gpu | None, cpu: CpuObserver, own_processes: Callable[[], int]) -> None:
-        self._gpu, self._cpu, self._own = gpu, cpu, own_processes
-        self._before: _Reading | None = None
-
-    def before(self) -> None:
-        """Take the readings that later ones are compared with."""
-        self._cpu.before()
-        self._before = self._read()
-
-    def after(self) -> tuple[GpuEvidence | None, CpuEvidence | None]:
-        """What changed since ``before``; no GPU evidence where clock or reasons are silent."""
-        last, (_, cpu) = self._read(), self._cpu.after()
-        first, gpu = self._before, self._gpu
-        if gpu is None or first is None or last is None:
-            return None, cpu
-        if first.mhz is None or last.mhz is None or first.reasons is None or last.reasons is None:
-            return None, cpu
-        advanced = {
-            name: round((value - first.counters_ns[name]) / 1e6, 3)
-            for name, value in last.counters_ns.items()
-            if name in first.counters_ns
-        }
-        return GpuEvidence(
-            nvml_mhz=(first.mhz, last.mhz),
-            reasons=first.reasons | last.reasons,
-            counters_ms=advanced,
-            power_w=gpu.power_w(),
-            temperature_c=gpu.temperature_c(),
-            other_processes=self._others(gpu),
-        ), cpu
-
-    def _read(self) -> _Reading | None:
-        if self._gpu is None:
-            return None
-        return _Reading(self._gpu.sm_mhz(), self._gpu.reasons(), self._gpu.counters_ns())
-
-    def _others(self, gpu: Gpu) -> int | None:
-        """Processes on the GPU that are not ours; a list without ours sees nobody's."""
-        listed, own = gpu.processes(), self._own()
-        if listed is None or listed < own:
-            return None
-        return listed - own
 
 
 def _whole(value: object) -> int | None:

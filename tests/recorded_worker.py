@@ -1,0 +1,72 @@
+"""A worker process that replays a recorded H200 by the worker's own protocol; needs no torch.
+
+It is started in the place of the workers' interpreter (``--python``), so nothing in the package
+knows of it. Variables: ``RECORDED_UUID``, ``RECORDED_MHZ`` (a file with the device's clock),
+``RECORDED_CASES`` (how many), ``RECORDED_SLOWER`` (the candidate's factor).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def main() -> None:
+    """Answer requests until the input closes."""
+    side = "candidate" if "candidate" in os.environ["TMPDIR"] else "baseline"
+    rng = random.Random(f"{side}{os.getpid()}")
+    factor = float(os.environ.get("RECORDED_SLOWER", "1")) if side == "candidate" else 1.0
+    for line in sys.stdin:
+        request = json.loads(line)
+        kind, body = answer(request["type"], request["body"], rng, factor)
+        sys.stdout.write(json.dumps({"type": kind, "body": body}) + "\n")
+        sys.stdout.flush()
+
+
+def answer(  # noqa: PLR0911 (one reply a request)
+    request: str, body: dict[str, Any], rng: random.Random, factor: float
+) -> tuple[str, dict[str, Any]]:
+    """The reply to one request."""
+    ms = 0.2 * factor
+    if request == "Hello":
+        return "Ready", {
+            "version": 1, "pid": os.getpid(), "removed_finders": [],
+            "gpu_uuid": os.environ.get("RECORDED_UUID"), "timer_step_ns": 32.0,
+        }  # fmt: skip
+    if request == "Load":
+        cases = [
+            {
+                "id": f"case{n}",
+                "file": body["files"][0],
+                "line": n,
+                "tolerance": None,
+                "mode": "auto",
+            }
+            for n in range(int(os.environ.get("RECORDED_CASES", "1")))
+        ]
+        return "Loaded", {"cases": cases, "failures": [], "fingerprint": {"gpu_name": "recorded"}}
+    if request in ("Place", "Rehearse"):
+        return "Placed", {"seconds": 0.0, "input_bytes": 1 << 20}
+    if request == "Calibrate":
+        return "Calibrated", {
+            "call_ns": ms * 1e6, "enqueue_ns": 1e4, "hold_expired": False, "capturable": None,
+            "empty_ns": 1300.0, "cache_bytes": 60 << 20, "input_bytes": 1 << 20,
+            "warm_ns": ms * 1e6,
+        }  # fmt: skip
+    if request == "TakeSample":
+        mhz = float(Path(os.environ["RECORDED_MHZ"]).read_text())
+        return "Sampled", {
+            "call_ns": ms * 1e6 * (1 + rng.gauss(0, 0.001)), "device_mhz": mhz + rng.gauss(0, 1),
+            "held_ns": 5e5, "wall_ns": 2_000_000, "involuntary": 0,
+        }  # fmt: skip
+    if request == "Prove":
+        return "Proven", {"own": [str(Path.cwd() / "pkg.py")], "foreign": []}
+    return "Released", {"peak_bytes": 1 << 20}
+
+
+if __name__ == "__main__":
+    main()
