@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import sys
 import traceback
@@ -58,7 +59,10 @@ def _expected_ending(error: BaseException) -> int:
             return _say(str(error), 128 + signal.SIGTERM)
         case NothingCompared():
             return _say(str(error), _EXIT_NOTHING)
-        case RefusedRun() | WorkerError():
+        case WorkerError():
+            tail = f"\n{error.traceback}" if error.traceback else ""
+            return _say(f"refused: {error}{tail}", _EXIT_REFUSED)
+        case RefusedRun():
             return _say(f"refused: {error}", _EXIT_REFUSED)
         case UsageError():
             return _say(str(error), _EXIT_USAGE)
@@ -67,6 +71,8 @@ def _expected_ending(error: BaseException) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    if shutil.which("git") is None:
+        raise UsageError("there is no git on PATH, so no revision can be read; install git")
     from sns_gate.gate import check
     from sns_gate.report.json import ResultFile
     from sns_gate.report.terminal import LiveProgress, PlainProgress, console_for, render
@@ -76,6 +82,7 @@ def _check(options: argparse.Namespace) -> int:
     progress = LiveProgress(console) if console.is_terminal else PlainProgress(console)
     file = ResultFile(Path(options.json).absolute())
     file.require_writable()
+    file.discard_old()
     request = CheckRequest(
         folder=Path.cwd(),
         baseline=options.baseline,
@@ -86,8 +93,12 @@ def _check(options: argparse.Namespace) -> int:
     progress.start()
     try:
         result = check(request, progress, file.save)
-    finally:
+    except BaseException:
         progress.stop()
+        if file.latest is not None and file.latest.cases:
+            render(file.latest, console)
+        raise
+    progress.stop()
     render(result, console)
     if file.failure is not None:
         raise file.failure

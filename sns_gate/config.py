@@ -21,13 +21,18 @@ ENVIRONMENT_PREFIX = "SNS_GATE_"
 #: Shared by all users of a machine; containers that share a GPU must share this folder.
 DEFAULT_STATE_DIR = Path("/tmp/sns-gate-state")  # noqa: S108 (sticky; journals are checked for their owner)
 
+_LONGEST_S = 7 * 24 * 3600.0
+
 Conclusion = Literal["failure", "neutral", "success"]
 
 
 def _share(value: object) -> object:
     """Read ``2%`` as 0.02, and leave every other value to pydantic."""
     if isinstance(value, str) and value.strip().endswith("%"):
-        return float(value.strip()[:-1]) / 100
+        try:
+            return float(value.strip()[:-1]) / 100
+        except ValueError:
+            return value
     return value
 
 
@@ -52,13 +57,13 @@ class Settings(Record):
     benchmarks: Path = Field(
         Path("benchmarks"),
         description="folder of bench_*.py files; may lie outside the repository",
-        json_schema_extra={"metavar": "DIR"},
+        json_schema_extra={"metavar": "DIR", "policy": True},
     )
     filter: Words = Field(
         (),
         description="measure only cases whose id matches this pattern or holds this text; "
         "may be repeated",
-        json_schema_extra={"metavar": "PATTERN"},
+        json_schema_extra={"metavar": "PATTERN", "policy": True},
     )
     device: str = Field(
         "auto",
@@ -78,27 +83,28 @@ class Settings(Record):
         gt=0,
         lt=1,
         description="half-width at which measuring stops (default: a quarter of the tolerance)",
-        json_schema_extra={"metavar": "SHARE"},
+        json_schema_extra={"metavar": "SHARE", "policy": True},
     )
     budget: float = Field(
         900.0,
         gt=0,
+        le=_LONGEST_S,
         description="seconds of measuring to spend on all cases beyond their first rotation",
-        json_schema_extra={"metavar": "SECONDS"},
+        json_schema_extra={"metavar": "SECONDS", "policy": True},
     )
     processes: int = Field(
         4,
         ge=MIN_CLUSTERS,
         le=64,
         description="worker processes a side; more of them make narrower intervals",
-        json_schema_extra={"metavar": "N"},
+        json_schema_extra={"metavar": "N", "policy": True},
     )
     placements: int = Field(
         4,
         ge=1,
         le=64,
         description="fresh allocations of a case's inputs in one rotation",
-        json_schema_extra={"metavar": "N"},
+        json_schema_extra={"metavar": "N", "policy": True},
     )
     python: Path | None = Field(
         None,
@@ -120,6 +126,7 @@ class Settings(Record):
     timeout: float = Field(
         300.0,
         gt=0,
+        le=_LONGEST_S,
         description="seconds that compiling or setting up one case may take before it is broken",
         json_schema_extra={"metavar": "SECONDS"},
     )
@@ -138,6 +145,7 @@ class Settings(Record):
     lock_timeout: float = Field(
         3600.0,
         gt=0,
+        le=_LONGEST_S,
         description="seconds to wait for another check on the same GPU",
         json_schema_extra={"metavar": "SECONDS"},
     )
@@ -170,14 +178,16 @@ class Settings(Record):
     )
     policy_from: Literal["baseline", "candidate"] = Field(
         "candidate",
-        description="the revision whose configuration says what passes; baseline for pull requests",
-        json_schema_extra={"metavar": "SIDE"},
+        description="the revision whose configuration says what passes; baseline for pull "
+        "requests; a file's own word for it is read from the baseline",
+        json_schema_extra={"metavar": "SIDE", "policy": True},
     )
 
     @model_validator(mode="before")
     @classmethod
     def _explain_zero(cls, values: object) -> object:
-        if isinstance(values, dict) and _share(values.get("tolerance", 1)) in (0, "0", "0.0"):
+        asked = values.get("tolerance") if isinstance(values, dict) else None
+        if str(asked).rstrip("% ") in ("0", "0.0", "0.00"):
             raise ValueError(
                 "a tolerance of 0 asks for proof that nothing changed at all, which no "
                 "measurement gives; use the smallest slowdown that matters to you, 0.005 for 0.5%"
@@ -292,6 +302,11 @@ class Layers:
 
     environment: Source
     command_line: Source
+
+    def policy_from(self, baseline_file: Source) -> str:
+        """Whose policy holds: a change has no say in that, so no candidate's file is asked."""
+        said = {k: v for k, v in baseline_file.values.items() if k == "policy-from"}
+        return self.over(Source(baseline_file.name, said)).policy_from
 
     def over(self, file: Source) -> Settings:
         """The settings where this file lies below; as ``resolve``."""

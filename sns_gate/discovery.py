@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import hashlib
 import importlib.util
 import inspect
 import itertools
@@ -13,6 +15,7 @@ from typing import Any, TypeVar, overload
 
 PATTERN = "bench_*.py"
 MODES = ("auto", "cold", "warm")
+_NOT_OURS = ("site-packages", "node_modules", "__pycache__")
 
 Setup = Callable[..., Any]
 _F = TypeVar("_F", bound=Setup)
@@ -51,6 +54,15 @@ class Case:
     benchmark: Benchmark
     params: Mapping[str, Any]
     id: str
+
+    @property
+    def digest(self) -> str:
+        """What tells two versions of the set-up apart: its source, empty where there is none."""
+        try:
+            source = inspect.getsource(inspect.unwrap(self.benchmark.setup))
+        except (OSError, TypeError):
+            return ""
+        return hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
 
     def build(self, device: str) -> Callable[[], object]:
         """Run the set-up and return the callable to time.
@@ -135,8 +147,16 @@ def benchmark(
 
 
 def find_files(folder: Path) -> list[Path]:
-    """The benchmark files below a folder, sorted; empty where there are none."""
-    return sorted(path for path in folder.rglob(PATTERN) if path.is_file())
+    """The benchmark files below a folder, sorted; hidden folders and environments are left out."""
+    return sorted(
+        path
+        for path in folder.rglob(PATTERN)
+        if path.is_file() and not _skipped(path.relative_to(folder))
+    )
+
+
+def _skipped(path: Path) -> bool:
+    return any(part.startswith(".") or part in _NOT_OURS for part in path.parts[:-1])
 
 
 def load_file(path: str) -> list[Case]:
@@ -159,7 +179,17 @@ def load_file(path: str) -> list[Case]:
         del _registered[before:]
         sys.modules.pop(name, None)
         raise
-    return [case for found in _registered[before:] for case in cases_of(found)]
+    return [
+        case
+        for found in _registered[before:]
+        if _is_its_own(found, path)
+        for case in cases_of(found)
+    ]
+
+
+def _is_its_own(found: Benchmark, path: str) -> bool:
+    """A benchmark of another benchmark file that this one imports is counted there."""
+    return found.file == path or not fnmatch.fnmatch(Path(found.file).name, PATTERN)
 
 
 def cases_of(found: Benchmark) -> list[Case]:
@@ -185,7 +215,12 @@ def repeated_ids(ids: Iterable[str]) -> list[str]:
 
 
 def _labels(values: Sequence[Any]) -> list[str]:
-    """A short and stable text for each value of a parameter."""
+    """A short and stable text for each value of a parameter, all different."""
+    labels = _short_labels(values)
+    return labels if len(set(labels)) == len(labels) else [f"{v!r}" for v in values]
+
+
+def _short_labels(values: Sequence[Any]) -> list[str]:
     labels = []
     for index, value in enumerate(values):
         if isinstance(value, (str, int, float, bool, tuple, type(None))):

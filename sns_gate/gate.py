@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
 from sns_gate import __version__, session
 from sns_gate.config import Settings, read_file
-from sns_gate.errors import NothingCompared, Terminated
+from sns_gate.errors import NothingCompared, RefusedRun, Terminated, WorkerError
 from sns_gate.revisions import Revision, scratch_folder
 from sns_gate.rig import CheckRequest, Machine, Rig, both_revisions
 from sns_gate.rig.machine import short_file
@@ -60,13 +60,16 @@ def check(
         _refuse_identical(request, sides)
         rig = Rig(request, settings, sides, scratch)
         rig.build(progress.stage)
-        ledger = Ledger(_header(settings, sides, rig.device, notes), save)
+        ledger = Ledger(_header(settings, sides, rig.device, notes), save, _forgiven(settings))
         try:
             with rig.device_to_itself(progress.stage):
                 outcomes = _measure_all(rig, ledger, progress)
                 _confirm_slower(rig, outcomes, ledger, progress)
         except (Terminated, KeyboardInterrupt) as error:
             ledger.cut_short(_ending(error))
+            raise
+        except (RefusedRun, WorkerError):
+            ledger.cut_short(ExitCode.REFUSED)
             raise
         return ledger.close()
 
@@ -109,12 +112,27 @@ def _confirm_slower(rig: Rig, outcomes: _Outcomes, ledger: Ledger, progress: Pro
     if not slower:
         return
     progress.stage(f"confirming {len(slower)} slower in new workers")
+    try:
+        _measure_again(rig, slower, len(outcomes), ledger, progress)
+    except (RefusedRun, WorkerError) as error:
+        # What has no second measurement stands as unconfirmed already.
+        text = f"a second measurement could not be made: {error}"
+        ledger.disclose([Reason(code="unconfirmed", text=text)])
+
+
+def _measure_again(
+    rig: Rig,
+    slower: Sequence[tuple[PlannedCase, CaseOutcome]],
+    cases: int,
+    ledger: Ledger,
+    progress: Progress,
+) -> None:
     deadlines = _Deadlines(rig.settings.budget, len(slower))
     with rig.pool("second") as pool, Machine(rig.settings, rig.device, pool, rig.before) as machine:
         for case, first in slower:
             progress.case_started(case.spec.id, confirming=True)
             second = machine.measure(case, pool, deadlines.next(), progress)
-            result = session.confirmed(first, second, len(outcomes))
+            result = session.confirmed(first, second, cases)
             ledger.add(_located(result, rig))
             progress.case_finished(result)
 
@@ -129,11 +147,12 @@ def _settle(
     request: CheckRequest, sides: Mapping[Side, Revision]
 ) -> tuple[Settings, tuple[Reason, ...]]:
     """The settings that hold, and how the policy of the two revisions differs."""
-    file = read_file(sides["candidate"].root)
+    file, theirs_file = read_file(sides["candidate"].root), read_file(sides["baseline"].root)
     settings = request.layers.over(file)
-    if settings.policy_from == "candidate":
-        return settings, ()
-    governed = request.layers.governed(file, read_file(sides["baseline"].root))
+    if request.layers.policy_from(theirs_file) == "candidate":
+        return settings.model_copy(update={"policy_from": "candidate"}), ()
+    governed = request.layers.governed(file, theirs_file)
+    governed = governed.model_copy(update={"policy_from": "baseline"})
     notes = [
         Reason(
             code="policy-from-baseline",
@@ -145,16 +164,26 @@ def _settle(
     return governed, tuple(notes)
 
 
+def _forgiven(settings: Settings) -> frozenset[ExitCode]:
+    """Exit codes that the policy turns into 0, visibly."""
+    asked = {
+        ExitCode.REFUSED: settings.on_refused,
+        ExitCode.INCONCLUSIVE: settings.on_inconclusive,
+    }
+    return frozenset(code for code, conclusion in asked.items() if conclusion == "success")
+
+
 def _differences(one: Settings, other: Settings) -> Iterator[tuple[str, object, object]]:
     for name in Settings.model_fields:
         ours, theirs = getattr(one, name), getattr(other, name)
-        if ours != theirs:
+        if ours != theirs and name != "policy_from":
             yield name, ours, theirs
 
 
 def _refuse_identical(request: CheckRequest, sides: Mapping[Side, Revision]) -> None:
     baseline, candidate = sides["baseline"], sides["candidate"]
-    if request.baseline is None and baseline.tree == candidate.tree and not candidate.dirty:
+    same = baseline.tree == candidate.tree and not candidate.runs_other_code
+    if request.baseline is None and same:
         raise NothingCompared(
             f"the candidate's files are those of its baseline ({baseline.ref}, "
             f"{baseline.commit[:9]}), so there is nothing to compare; name another baseline, for "

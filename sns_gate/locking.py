@@ -55,6 +55,40 @@ def hold(
         yield
 
 
+@contextmanager
+def hold_some(
+    names: Sequence[str],
+    count: int,
+    folder: Path,
+    waiting: Callable[[str], None],
+    timeout_s: float,
+) -> Iterator[list[str]]:
+    """Hold the locks of so many of these devices, whichever are free; else wait for the first.
+
+    Args:
+        names: of the devices, best first.
+        count: how many are needed, at most all of them.
+        folder: as for ``hold``.
+        waiting: as for ``hold``.
+        timeout_s: as for ``hold``.
+
+    Raises:
+        RefusedRun: as ``hold``.
+    """
+    with ExitStack() as stack:
+        got: list[str] = []
+        for name in names:
+            if len(got) < count:
+                with contextlib.suppress(_Busy):
+                    stack.enter_context(_hold_one(name, folder, _never, -1))
+                    got.append(name)
+        for name in names:
+            if len(got) < count and name not in got:
+                stack.enter_context(_hold_one(name, folder, waiting, timeout_s))
+                got.append(name)
+        yield got
+
+
 def holder(path: Path) -> Holder | None:
     """Who wrote a lock file last, None where that cannot be read."""
     with contextlib.suppress(OSError, ValueError):
@@ -110,16 +144,24 @@ def _wait(
             who = holder(path) or "another check"
         else:
             return
-        if not said:
+        if not said and timeout_s >= 0:
             waiting(f"waiting for {name}, held by {who}")
             said = True
         if time.monotonic() > deadline:
-            raise RefusedRun(
+            raise _Busy(
                 "device-busy",
                 f"{name} was held by {who} for longer than {timeout_s:.0f} s, so nothing was "
                 f"measured; wait for that check, or allow more time with --lock-timeout",
             )
         time.sleep(_POLL_S)
+
+
+class _Busy(RefusedRun):
+    """A lock was not free in time."""
+
+
+def _never(text: str) -> None:
+    del text
 
 
 def _user() -> str:

@@ -15,13 +15,25 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class CaseSpec:
-    """A case as its file defines it."""
+    """A case as its file defines it.
+
+    Attributes:
+        id: unique among the cases of a side.
+        file: where its set-up is written.
+        line: of that.
+        tolerance: of its own, None where the configured one holds.
+        mode: as it asks.
+        source: the benchmark file that was asked for, whichever was loaded.
+        digest: of the set-up's source, empty where there is none.
+    """
 
     id: str
     file: str
     line: int
     tolerance: float | None
     mode: str
+    source: str = ""
+    digest: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sns_gate.stats import cv_percent
-from sns_gate.types import SIDES, Block, CaseEvidence, MeasurementTier, Reason
+from sns_gate.types import SIDES, Block, CaseEvidence, GpuEvidence, MeasurementTier, Reason
 
 TIER_A_RANGE_MHZ = 30.0
 TIER_C_CV_PCT = 3.0
@@ -18,6 +18,8 @@ CLOCK_MEAN_OF = 8
 #: On the CPU: the share of a case's time that others may take before no verdict is given.
 TIER_C_STEAL_PCT = 25.0
 TIER_C_THROTTLED_SHARE = 0.25
+#: Involuntary context switches a sample: more, and the longer side is preempted more often.
+TIER_C_SWITCHES = 1.0
 
 IDLE, USER_CLOCKS, POWER_CAP, HW_SLOWDOWN = 0x1, 0x2, 0x4, 0x8
 SYNC_BOOST, SW_THERMAL, HW_THERMAL, POWER_BRAKE, DISPLAY = 0x10, 0x20, 0x40, 0x80, 0x100
@@ -64,7 +66,7 @@ def tier_of(
     """
     finding = _Finding()
     clocks = _read_clocks(blocks, finding, expects_gpu=expects_gpu)
-    bits = _read_gpu(blocks, finding, expects_nvml=expects_nvml)
+    bits = _read_gpu(blocks, finding, expects_gpu=expects_gpu, expects_nvml=expects_nvml)
     steal, throttled = _read_cpu(blocks, finding, expects_gpu=expects_gpu)
     evidence = CaseEvidence(
         clock_source="device" if clocks else "none",
@@ -142,7 +144,9 @@ def _read_clocks(
 ) -> _Clocks | None:
     sides = {side: [block.clocks(side) for block in blocks] for side in SIDES}
     readings = [value for columns in sides.values() for column in columns for value in column]
-    complete = all(column for columns in sides.values() for column in columns)
+    complete = all(
+        len(block.clocks(side)) == len(block.counted(side)) for block in blocks for side in SIDES
+    )
     if not expects_gpu:
         return None
     if not readings or not complete:
@@ -177,29 +181,46 @@ def rolling_means(readings: Sequence[float]) -> list[float]:
     return [statistics.fmean(readings[i : i + CLOCK_MEAN_OF]) for i in starts]
 
 
-def _read_gpu(blocks: Sequence[Block], finding: _Finding, *, expects_nvml: bool) -> int:
+def _read_gpu(
+    blocks: Sequence[Block], finding: _Finding, *, expects_gpu: bool, expects_nvml: bool
+) -> int:
     seen = [block.gpu for block in blocks if block.gpu is not None]
     if expects_nvml and len(seen) < len(blocks):
         finding.disqualify("nvml-lost", "NVML stopped answering during the measurement")
+    if len(seen) < len(blocks) or not all(gpu.counters_ms for gpu in seen):
+        finding.allows_a = False
+    if expects_gpu and not seen and not expects_nvml:
+        text = "NVML does not answer here, so throttling and other processes cannot be seen"
+        finding.disclose("nvml-unseen", text)
     bits = 0
     for gpu in seen:
         bits |= gpu.reasons
+    _read_events(bits, _total_counters(blocks), finding)
+    _read_users(seen, finding)
+    return bits
+
+
+def _read_events(bits: int, counters: Mapping[str, float], finding: _Finding) -> None:
     unknown = bits & ~sum(EVENT_REASONS)
     fired = reason_names(bits & DISQUALIFYING | unknown)
+    advanced = [name for name in DISQUALIFYING_COUNTERS if counters.get(name, 0) > 0]
     if fired:
         finding.disqualify("throttled", f"the GPU reported {', '.join(fired)}")
-    counters = _total_counters(blocks)
-    advanced = [name for name in DISQUALIFYING_COUNTERS if counters.get(name, 0) > 0]
-    if advanced and not fired:
+    elif advanced:
         finding.disqualify("throttled", f"event counters advanced: {', '.join(advanced)}")
     if bits & POWER_CAP or counters.get("sw_power_cap", 0) > 0:
         finding.allows_a = False
-        finding.disclose("power-capped", "the power limit held the clock down, as heavy kernels do")
+        text = "the power limit held the clock down, as heavy kernels do"
+        finding.disclose("power-capped", text)
+
+
+def _read_users(seen: Sequence[GpuEvidence], finding: _Finding) -> None:
     if any(gpu.other_processes for gpu in seen):
-        finding.disqualify("gpu-shared", "another process used this GPU during the measurement")
+        text = "another process used this GPU during the measurement"
+        finding.disqualify("gpu-shared", text)
     elif any(gpu.other_processes is None for gpu in seen):
-        finding.disclose("contention-unseen", "other processes on this GPU could not be listed")
-    return bits
+        text = "other processes on this GPU could not be listed"
+        finding.disclose("contention-unseen", text)
 
 
 def _total_counters(blocks: Sequence[Block]) -> dict[str, float]:
@@ -223,6 +244,13 @@ def _read_cpu(
     finding.disclose("no-clock-evidence", "no clock can be read on this device, so tier B at best")
     if steal > TIER_C_STEAL_PCT:
         finding.disqualify("cpu-stolen", f"the hypervisor took {steal:.0f}% of the CPU time")
+    samples = sum(len(block.ms) - block.settling for block in blocks)
+    switches = sum(cpu.involuntary_switches for cpu in seen) / max(samples, 1)
+    if switches > TIER_C_SWITCHES:
+        text = (
+            f"other work took the CPU {switches:.1f} times a sample, so the longer side lost more"
+        )
+        finding.disqualify("cpu-contended", text)
     busy = sum(sum(block.ms) for block in blocks)
     if throttled > TIER_C_THROTTLED_SHARE * busy:
         finding.disqualify(

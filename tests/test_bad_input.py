@@ -126,7 +126,7 @@ def test_a_result_file_that_cannot_be_written_is_said_before_measuring(repositor
     clear(check(repository, "--json", "no/such/folder.json"), 2, "cannot be written", "--json FILE")
 
 
-def test_a_disk_that_fills_up_loses_neither_the_old_result_nor_the_verdict(
+def test_a_disk_that_is_full_loses_no_verdict_and_leaves_no_half_result(
     repository: Path, tmp_path: Path
 ) -> None:
     small = tmp_path / "small"
@@ -139,12 +139,14 @@ def test_a_disk_that_fills_up_loses_neither_the_old_result_nor_the_verdict(
     if mounted.returncode:
         pytest.skip("this machine lets us mount no small disk")
     try:
-        (small / "result.json").write_text("the old one")
+        (small / "filler").write_text("x" * 4096)
+        (small / "result.json").touch()
         ran = check(repository, "--baseline", "HEAD", "--json", str(small / "result.json"))
         clear(ran, 2, "No space left on device", "--json FILE")
         assert "square[n=2000]" in ran.out
-        assert (small / "result.json").read_text() == "the old one"
-        assert [p.name for p in small.iterdir()] == ["result.json"]
+        assert [p.name for p in small.iterdir()] == [
+            "filler"
+        ]  # and no earlier result stands for this check
     finally:
         subprocess.run(["umount", str(small)], check=True)
 

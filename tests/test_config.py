@@ -73,6 +73,9 @@ def test_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
         ("tolerance", -1, "setting 'tolerance' in x: .*greater than 0"),
         ("tolerance", 0, "a tolerance of 0 asks for proof"),
         ("tolerance", "0%", "a tolerance of 0 asks for proof"),
+        ("tolerance", "abc%", "setting 'tolerance' in x: .*got 'abc%'"),
+        ("timeout", "inf", "setting 'timeout' in x"),
+        ("clocks", "fast", "setting 'clocks' in x"),
         ("processes", 2, "greater than or equal to 3"),
         ("device", "rocm", "setting 'device' in x"),
         ("on-refused", "maybe", "'failure', 'neutral' or 'success'"),
@@ -94,16 +97,28 @@ def test_broken_toml_names_the_file(tmp_path: Path) -> None:
 
 
 def test_policy_comes_from_the_other_file_and_measuring_does_not() -> None:
-    mine = Source("mine", {"tolerance": 0.5, "on-refused": "success", "processes": 8})
-    theirs = Source("theirs", {"tolerance": 0.01, "processes": 3})
+    mine = Source("mine", {"tolerance": 0.5, "on-refused": "success", "seed": 8, "filter": "x"})
+    theirs = Source("theirs", {"tolerance": 0.01, "seed": 3})
     governed = Layers(NOTHING, NOTHING).governed(mine, theirs)
     assert governed.tolerance == 0.01
     assert governed.on_refused == Settings().on_refused  # the default where they have none
-    assert governed.processes == 8
+    assert governed.filter == ()
+    assert governed.seed == 8
 
 
 def test_every_setting_that_decides_what_passes_is_policy() -> None:
-    assert set(POLICY) == {"tolerance", "on-refused", "on-inconclusive"}
+    assert set(POLICY) == {
+        "benchmarks", "filter", "tolerance", "precision", "budget", "processes", "placements",
+        "on-refused", "on-inconclusive", "policy-from",
+    }  # fmt: skip
+
+
+def test_a_change_has_no_say_in_whose_policy_holds() -> None:
+    layers = Layers(NOTHING, NOTHING)
+    assert layers.policy_from(Source("theirs", {"policy-from": "baseline"})) == "baseline"
+    assert layers.policy_from(NOTHING) == "candidate"
+    line = Layers(NOTHING, Source("line", {"policy-from": "candidate"}))
+    assert line.policy_from(Source("theirs", {"policy-from": "baseline"})) == "candidate"
 
 
 def test_every_setting_is_an_option_with_a_help_text() -> None:

@@ -16,7 +16,7 @@ from tests.conftest import Ran, clean_environment, commit, git, new_repository, 
 from tests.fake_nvml import FakeNvml, Switch
 
 PROCESSES = 3
-KILLS = 12
+KILLS = 6
 ALL_KILLS = 100
 
 

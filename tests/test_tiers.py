@@ -16,7 +16,9 @@ BITS = [1 << n for n in range(12)]
 
 
 def gpu(**changes: object) -> GpuEvidence:
-    base = GpuEvidence(nvml_mhz=(1980, 1980), reasons=0, counters_ms={}, other_processes=0)
+    base = GpuEvidence(
+        nvml_mhz=(1980, 1980), reasons=0, counters_ms={"sw_thermal": 0.0}, other_processes=0
+    )
     return base.model_copy(update=changes)
 
 
@@ -95,6 +97,21 @@ def test_another_process_on_the_gpu_is_tier_c() -> None:
     assert tier(block(STEADY, gpu(other_processes=1))) == (C, ["gpu-shared"])
 
 
+def test_without_counters_tier_a_is_out_of_reach() -> None:
+    assert tier(block(STEADY, gpu(counters_ms={})), locked_mhz=1500)[0] is B
+
+
+def test_nvml_that_never_answered_is_disclosed() -> None:
+    found, reasons, _ = tier_of(
+        [block(STEADY)], locked_mhz=1500, expects_gpu=True, expects_nvml=False
+    )
+    assert (found, [reason.code for reason in reasons]) == (B, ["nvml-unseen"])
+
+
+def test_a_block_with_some_readings_missing_is_lost_evidence() -> None:
+    assert tier(block([*STEADY[:-1], None], gpu())) == (C, ["clock-evidence-lost"])
+
+
 def test_processes_that_cannot_be_listed_are_disclosed() -> None:
     assert tier(block(STEADY, gpu(other_processes=None))) == (B, ["contention-unseen"])
 
@@ -136,10 +153,13 @@ def test_on_the_cpu_tier_b_is_the_best_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steal", "throttled", "code"), [(60, 0, "cpu-stolen"), (0, 900, "cpu-throttled")]
+    ("steal", "throttled", "switches", "code"),
+    [(60, 0, 0, "cpu-stolen"), (0, 900, 0, "cpu-throttled"), (0, 0, 50, "cpu-contended")],
 )
-def test_a_cpu_taken_away_is_tier_c(steal: float, throttled: float, code: str) -> None:
-    taken = CpuEvidence(steal_pct=steal, throttled_ms=throttled, involuntary_switches=0)
+def test_a_cpu_taken_away_is_tier_c(
+    steal: float, throttled: float, switches: int, code: str
+) -> None:
+    taken = CpuEvidence(steal_pct=steal, throttled_ms=throttled, involuntary_switches=switches)
     found, reasons, _ = tier_of(
         [block([None] * 24, cpu=taken)], locked_mhz=None, expects_gpu=False, expects_nvml=False
     )

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from sns_gate.errors import ResultFileError
 from sns_gate.types import GateResult
+from sns_gate.verdict import ExitCode, exit_code
 
 
 class ResultFile:
@@ -22,11 +23,13 @@ class ResultFile:
 
     Attributes:
         failure: why the latest result could not be saved, None where it was.
+        latest: the latest result, saved or not.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.failure: ResultFileError | None = None
+        self.latest: GateResult | None = None
 
     def require_writable(self) -> None:
         """Fail before measuring rather than after.
@@ -40,8 +43,14 @@ class ResultFile:
         except OSError as error:
             raise self._cannot(error) from None
 
+    def discard_old(self) -> None:
+        """Remove an earlier check's result, which must not stand for one that did not happen."""
+        with contextlib.suppress(FileNotFoundError):
+            self.path.unlink()
+
     def save(self, result: GateResult) -> None:
-        """Replace the file by this result; a full disk keeps the old one and is remembered."""
+        """Replace the file by this result; a full disk keeps what is there and is remembered."""
+        self.latest = result
         try:
             write_atomically(self.path, result.model_dump_json())
         except OSError as error:
@@ -90,7 +99,7 @@ def read(path: Path) -> GateResult:
             f"{path} cannot be read: {reason}; name the file that 'sns-gate check --json' wrote"
         ) from None
     try:
-        return GateResult.model_validate_json(text)
+        return _consistent(GateResult.model_validate_json(text))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
@@ -98,6 +107,21 @@ def read(path: Path) -> GateResult:
             f"{path} is no result of sns-gate {_schema_of(text)}: {where}: {first['msg']}; it was "
             f"cut off, edited, or written by another version"
         ) from None
+
+
+def _consistent(result: GateResult) -> GateResult:
+    """A result whose exit code is the one that its cases ask for; an edited one is not believed."""
+    asked = exit_code(result.cases)
+    forgiven = any(reason.code == "policy-success" for reason in result.disclosures)
+    fits = result.exit_code == asked or (forgiven and result.exit_code == ExitCode.OK)
+    if result.complete and not fits:
+        raise ResultFileError(
+            f"the result says exit code {result.exit_code} and its cases ask for {int(asked)}, so "
+            f"it is not believed; it was edited, or written by another version"
+        )
+    if result.exit_code not in set(ExitCode) or (not result.complete and not result.exit_code):
+        raise ResultFileError(f"{result.exit_code} is no exit code of an unfinished check")
+    return result
 
 
 def schema() -> str:

@@ -102,7 +102,7 @@ def next_step(result: GateResult) -> str:
     if kinds & {Verdict.BROKEN, Verdict.WRONG}:
         return "mend what the traceback names, or the benchmark, and check again"
     if Verdict.REMOVED in kinds:
-        return "bring the removed cases back, or have their removal accepted"
+        return "bring the removed cases back, or compare with a baseline that lacks them too"
     if Verdict.REFUSED in kinds:
         return "see the reasons above: this machine cannot give a verdict on those cases as it is"
     if Verdict.INCONCLUSIVE in kinds:

@@ -2,6 +2,14 @@
 
 from sns_gate.revisions.checkout import Revision, build, check_out, import_paths
 from sns_gate.revisions.repository import Repository
-from sns_gate.revisions.scratch import scratch_folder
+from sns_gate.revisions.scratch import is_left_behind, scratch_folder
 
-__all__ = ["Repository", "Revision", "build", "check_out", "import_paths", "scratch_folder"]
+__all__ = [
+    "Repository",
+    "Revision",
+    "build",
+    "check_out",
+    "import_paths",
+    "is_left_behind",
+    "scratch_folder",
+]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shlex
+import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +18,11 @@ from sns_gate.revisions.repository import Repository
 from sns_gate.types import Side
 
 _LOG_TAIL = 3000
+#: Endings of files that can change what runs.
+_CODE = frozenset(
+    (".py", ".pyx", ".pyi", ".so", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".ptx",
+     ".cubin", ".toml", ".cfg", ".cmake", ".pth")
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -27,7 +36,8 @@ class Revision:
         tree: identity of the commit's files.
         root: folder of the files.
         prefix: folder for what ``build`` commands install.
-        in_place: it is the user's own working tree.
+        repository: the user's working tree, whichever revision this is.
+        in_place: it is that working tree itself.
         changed_files: uncommitted changes, empty unless in place.
     """
 
@@ -37,13 +47,21 @@ class Revision:
     tree: str
     root: Path
     prefix: Path
+    repository: Path
     in_place: bool
     changed_files: tuple[str, ...] = ()
+    untracked_files: tuple[str, ...] = ()
 
     @property
     def dirty(self) -> bool:
         """Whether the files differ from the commit's."""
         return bool(self.changed_files)
+
+    @property
+    def runs_other_code(self) -> bool:
+        """Whether a change could matter: to a tracked file, or a new file that may be code."""
+        tracked = set(self.changed_files) - set(self.untracked_files)
+        return bool(tracked) or any(Path(f).suffix in _CODE for f in self.untracked_files)
 
 
 @contextmanager
@@ -61,16 +79,17 @@ def check_out(
     """
     prefix = folder / f"{side}-prefix"
     prefix.mkdir(parents=True)
+    home = repository.root
     if commit is None:
         head = repository.resolve("HEAD")
         yield Revision(
-            side, ref, head, repository.tree(head), repository.root, prefix,
-            in_place=True, changed_files=repository.changed_files(),
+            side, ref, head, repository.tree(head), home, prefix, home, in_place=True,
+            changed_files=repository.changed_files(), untracked_files=repository.untracked_files(),
         )  # fmt: skip
         return
     with repository.worktree(commit, folder / side) as root:
         yield Revision(
-            side, ref, commit, repository.tree(commit), root.resolve(), prefix, in_place=False
+            side, ref, commit, repository.tree(commit), root.resolve(), prefix, home, in_place=False
         )
 
 
@@ -90,26 +109,42 @@ def build(
     places = {"worktree": revision.root, "prefix": revision.prefix, "python": python}
     for command in commands:
         words = _words(command, places)
+        code, output = _run(words, revision, environment, timeout_s)
+        if code:
+            raise RevisionError(
+                f"build of the {revision.side} failed, so it cannot be measured: "
+                f"{shlex.join(words)} ended with {code}\n{output[-_LOG_TAIL:]}"
+            )
+
+
+def _run(
+    words: Sequence[str], revision: Revision, environment: Mapping[str, str], timeout_s: float
+) -> tuple[int, str]:
+    """Run one command in a session of its own, which ends with it; a file takes the output.
+
+    A pipe would stay open for as long as anything that the command left behind.
+    """
+    with tempfile.TemporaryFile() as log:
         try:
-            done = subprocess.run(  # noqa: S603 (building the user's code is what was asked)
+            process = subprocess.Popen(  # noqa: S603 (building the user's code is what was asked)
                 words,
                 cwd=revision.root,
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=log,
                 stderr=subprocess.STDOUT,
-                timeout=timeout_s,
-                check=False,
-                text=True,
-                errors="replace",
+                start_new_session=True,
             )
+            try:
+                code = process.wait(timeout_s)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
         except (OSError, subprocess.TimeoutExpired) as error:
             raise RevisionError(f"build of the {revision.side} could not run: {error}") from None
-        if done.returncode:
-            raise RevisionError(
-                f"build of the {revision.side} failed, so it cannot be measured: "
-                f"{shlex.join(words)} ended with {done.returncode}\n{done.stdout[-_LOG_TAIL:]}"
-            )
+        log.seek(0)
+        return code, log.read().decode(errors="replace")
 
 
 def import_paths(revision: Revision, pythonpath: Sequence[str] | None) -> tuple[Path, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,6 +11,14 @@ import git
 
 from sns_gate.errors import RevisionError
 
+#: Git sets these for hooks and aliases; they would lead our worktrees into the user's own index.
+_LOCAL_VARIABLES = (
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+)  # fmt: skip
 _DEFAULT_BRANCHES = ("main", "master", "trunk", "develop")
 
 
@@ -24,6 +33,8 @@ class Repository:
     """
 
     def __init__(self, folder: Path) -> None:
+        for name in _LOCAL_VARIABLES:
+            os.environ.pop(name, None)
         try:
             self._git = git.Repo(folder, search_parent_directories=True)
         except (git.InvalidGitRepositoryError, git.NoSuchPathError):
@@ -36,6 +47,7 @@ class Repository:
                 f"{folder} is a bare repository without files; run sns-gate in a clone of it"
             )
         self.root = Path(self._git.working_tree_dir).resolve()
+        self._require_trust()
         if not self._git.head.is_valid():
             raise RevisionError(
                 f"the repository at {self.root} has no commit yet, so there is no baseline; "
@@ -101,7 +113,8 @@ class Repository:
                 skip = False
                 continue
             skip = entry[0] in "RC"
-            names.append(entry[3:])
+            # A name that is no UTF-8 must not keep the result from being written.
+            names.append(entry[3:].encode(errors="surrogateescape").decode(errors="replace"))
         return tuple(sorted(names))
 
     @contextmanager
@@ -128,13 +141,31 @@ class Repository:
         finally:
             self._remove_worktree(folder)
 
-    def prune_worktrees(self) -> None:
-        """Forget worktrees whose folders are gone, as a killed check leaves them."""
-        self._git.git.worktree("prune")
+    def forget_worktrees(self, ours: Callable[[Path], bool]) -> None:
+        """Forget worktrees that killed checks left; the user's, present or away, stay."""
+        for line in str(self._git.git.worktree("list", "--porcelain")).splitlines():
+            name = line.removeprefix("worktree ")
+            if name != line and ours(Path(name)):
+                self._remove_worktree(Path(name))
 
     def _remove_worktree(self, folder: Path) -> None:
         self._git.git.worktree("remove", "--force", "--force", str(folder), with_exceptions=False)
-        self._git.git.worktree("prune", with_exceptions=False)
+
+    def untracked_files(self) -> tuple[str, ...]:
+        """Files of the working tree that git neither tracks nor ignores."""
+        output = str(self._git.git.ls_files("--others", "--exclude-standard", "-z"))
+        return tuple(filter(None, output.split("\0")))
+
+    def _require_trust(self) -> None:
+        """Git refuses to work in a folder of somebody else's until it is told to trust it."""
+        try:
+            self._git.git.rev_parse("--git-dir")
+        except git.GitCommandError as error:
+            said = str(error.stderr).strip()
+            raise RevisionError(
+                f"git does not work in {self.root}: {said}; mend what git names, for a folder of "
+                f"another owner with 'git config --global --add safe.directory {self.root}'"
+            ) from None
 
     def _default_branch(self) -> str:
         remotes = [remote.name for remote in self._git.remotes]

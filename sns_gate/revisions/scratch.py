@@ -29,7 +29,15 @@ def scratch_folder() -> Iterator[Path]:
 def sweep() -> None:
     """Remove the folders of checks whose process is gone; other users' are left alone."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
-        with contextlib.suppress(ValueError, OSError):
-            pid = int(folder.name.removeprefix(_PREFIX).partition("-")[0])
-            if not psutil.pid_exists(pid) and folder.stat().st_uid == os.getuid():
+        with contextlib.suppress(OSError):
+            if is_left_behind(folder) and folder.stat().st_uid == os.getuid():
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_left_behind(path: Path) -> bool:
+    """Whether a path is, or lies in, the folder of a check whose process is gone."""
+    for part in path.parts:
+        number = part.removeprefix(_PREFIX).partition("-")[0]
+        if part.startswith(_PREFIX) and number.isdecimal():
+            return not psutil.pid_exists(int(number))
+    return False

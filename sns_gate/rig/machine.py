@@ -20,10 +20,11 @@ from sns_gate.session import (
     Progress,
     measure_case,
     refuse_code,
+    refuse_unlike,
     summarise,
 )
 from sns_gate.telemetry import Census, CpuObserver, Foreigners, GpuObserver, open_gpu, take
-from sns_gate.types import SIDES, RevisionInfo, Side, Verdict
+from sns_gate.types import SIDES, EnvironmentFingerprint, RevisionInfo, Side, Verdict
 from sns_gate.workers import WorkerPool
 
 
@@ -37,6 +38,8 @@ class Machine:
         self._gpu = open_gpu(ready[0].gpu_uuid) if device != "cpu" else None
         self._timer_step_ns = ready[0].timer_step_ns
         self._rehearsed: set[str] = set()
+        found = {side: self.fingerprint(side, pool) for side in SIDES}
+        self._differing = found["baseline"].differences(found["candidate"])
         self._policy = _policy(settings, ready[0].gpu_uuid)
         cpu = CpuObserver(pool.pids)
         self._observer: Observer = (
@@ -95,10 +98,9 @@ class Machine:
             blocks=self._settings.processes * self._settings.placements,
         )
         outcome = summarise(case, measured, expected, time.monotonic() - start)
-        if outcome.result.verdict is Verdict.BROKEN:
+        if outcome.result.verdict in (Verdict.BROKEN, Verdict.ADDED):
             return outcome
-        proven = refuse_code(outcome.result, pool.prove())
-        return CaseOutcome(proven, outcome.estimate)
+        return refuse_code(refuse_unlike(outcome, self._differing), pool.prove())
 
     def describe(
         self, side: Side, info: RevisionInfo, root: Path, pool: WorkerPool
@@ -111,10 +113,14 @@ class Machine:
             root: of its files, which are named relative to it.
             pool: the living workers.
         """
-        loaded = pool.workers(side)[0].loaded
         files = tuple(short_file(file, root) for file in pool.prove()[side])
-        found = fingerprint(loaded.fingerprint if loaded else {}, self._gpu)
+        found = self.fingerprint(side, pool)
         return info.model_copy(update={"fingerprint": found, "loaded": files})
+
+    def fingerprint(self, side: Side, pool: WorkerPool) -> EnvironmentFingerprint:
+        """A side's toolchain on this device."""
+        loaded = pool.workers(side)[0].loaded
+        return fingerprint(loaded.fingerprint if loaded else {}, self._gpu)
 
 
 def _policy(settings: Settings, uuid: str | None) -> LockedClockPolicy | None:

@@ -14,7 +14,7 @@ from sns_gate import protocol
 from sns_gate.config import Layers, Settings
 from sns_gate.discovery import PATTERN, find_files
 from sns_gate.errors import ConfigError, NothingCompared, RefusedRun, WorkerError
-from sns_gate.locking import hold
+from sns_gate.locking import hold, hold_some
 from sns_gate.revisions import Revision, build, import_paths
 from sns_gate.rig.sides import benchmark_folders, same_files
 from sns_gate.session import Policy, Roster, agree
@@ -63,10 +63,11 @@ class Rig:
     ) -> None:
         self.settings = settings
         self.before = Census(None, None, None)
+        self._cores: tuple[int, ...] = ()
         self.sides = sides
         self._environment = request.environment
         self._scratch = scratch
-        self._python = _interpreter(settings)
+        self._python = _interpreter(settings, sides["candidate"].repository)
         self._start = private_package(scratch / "package")
         self.device = _device(settings)
         self._folders = benchmark_folders(settings.benchmarks, sides)
@@ -86,18 +87,22 @@ class Rig:
 
     @contextmanager
     def device_to_itself(self, stage: Callable[[str], None]) -> Iterator[None]:
-        """Keep other checks off the GPU while this one runs; the CPU is shared as it is.
+        """Keep other checks off the GPU, or off the CPU cores, while this one runs.
 
         Where CUDA's order of devices cannot be known from here, all GPUs are kept.
         """
+        settings = self.settings
+        keep = (settings.state_dir, stage, settings.lock_timeout)
         if self.device == "cpu":
-            yield
+            cores = [f"cpu-{core}" for core in sorted(os.sched_getaffinity(0), reverse=True)]
+            with hold_some(cores, min(settings.cpus, len(cores)), *keep) as held:
+                self._cores = tuple(sorted(int(name.partition("-")[2]) for name in held))
+                yield
             return
         uuid = uuid_of(int(self.device.partition(":")[2]), self._environment)
         gpu = open_gpu(uuid) if uuid else None
-        names = [uuid] if uuid else [gpu.uuid for gpu in list_gpus()]
-        settings = self.settings
-        with hold(names, settings.state_dir, stage, settings.lock_timeout):
+        names = [uuid] if uuid else [listed.uuid for listed in list_gpus()]
+        with hold(names, *keep):
             if gpu is not None and gpu.one_process_only():
                 raise RefusedRun(
                     "exclusive-process",
@@ -157,7 +162,16 @@ class Rig:
         if baseline is None or candidate is None:
             raise WorkerError("a worker", "has not loaded its benchmarks")
         policy = Policy(self.settings.tolerance, self.settings.policy_from == "baseline")
-        return agree(candidate, baseline, own() or baseline, policy, self._wanted)
+        own_files = own()
+        folders = (self._folders["candidate"], self._folders["baseline"])
+        roster = agree(candidate, baseline, own_files or baseline, policy, self._wanted, folders)
+        if self.settings.filter and not (roster.planned or roster.decided):
+            known = ", ".join(case.id for case in candidate.cases) or "none"
+            raise NothingCompared(
+                f"no case matches {' or '.join(self.settings.filter)}, so there is nothing to "
+                f"compare; the cases are: {known}"
+            )
+        return roster
 
     def _wanted(self, id_: str) -> bool:
         filters = self.settings.filter
@@ -178,11 +192,11 @@ class Rig:
         device = device or self.device
         hello = protocol.Hello(
             device=device,
-            foreign_roots=(str(foreign.root), str(foreign.prefix)),
+            foreign_roots=_foreign_roots(revision, foreign),
             own_roots=(*map(str, paths), str(revision.root)),
             keep_editable=not self.settings.build,
             benchmark_roots=tuple({str(folder) for folder in self._shared_folders()}),
-            cpus=self._cpus() if device == "cpu" else (),
+            cpus=self._cores if device == "cpu" else (),
         )
         variables = self._variables(side, name, paths)
         if device == "cpu":
@@ -207,20 +221,26 @@ class Rig:
             if not any(root.is_relative_to(folder) for root in roots)
         ]
 
-    def _cpus(self) -> tuple[int, ...]:
-        """The last cores that we may use, the same for every worker of both sides."""
-        return tuple(sorted(os.sched_getaffinity(0))[-self.settings.cpus :])
+
+def _foreign_roots(own: Revision, other: Revision) -> tuple[str, ...]:
+    """Folders that a side must not import from: the other side's, and the user's own tree.
+
+    That tree is nobody's side unless it is measured in place.
+    """
+    home = set() if own.in_place else {str(own.repository)}
+    return tuple(sorted({str(other.root), str(other.prefix)} | home))
 
 
-def _interpreter(settings: Settings) -> Path:
+def _interpreter(settings: Settings, root: Path) -> Path:
     if settings.python is None:
         return Path(sys.executable)
-    if not (settings.python.is_file() and os.access(settings.python, os.X_OK)):
+    python = root / settings.python
+    if not (python.is_file() and os.access(python, os.X_OK)):
         raise ConfigError(
-            f"{settings.python} is no program that we may run, so there is nothing to run workers "
+            f"{python} is no program that we may run, so there is nothing to run workers "
             f"in; give the path of a Python interpreter with --python FILE"
         )
-    return settings.python.absolute()
+    return python
 
 
 def _device(settings: Settings) -> str:

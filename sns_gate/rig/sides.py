@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sns_gate.discovery import PATTERN
 from sns_gate.errors import UsageError
-from sns_gate.revisions import Repository, Revision, check_out
+from sns_gate.revisions import Repository, Revision, check_out, is_left_behind
 from sns_gate.types import SIDES, Side
 
 
@@ -28,7 +28,7 @@ def both_revisions(
         RevisionError: a reference names no commit, or git refused.
     """
     repository = Repository(folder)
-    repository.prune_worktrees()
+    repository.forget_worktrees(is_left_behind)
     commit = repository.resolve(candidate) if candidate else None
     if baseline is None:
         ref, base = repository.default_baseline(commit or "HEAD")
@@ -46,8 +46,10 @@ def both_revisions(
 
 def benchmark_folders(asked: Path, sides: Mapping[Side, Revision]) -> dict[Side, Path]:
     """Where each side's benchmarks are: the same folder for both where it lies outside."""
-    root = sides["candidate"].root
-    folder = (root / asked).resolve()
+    root, home = sides["candidate"].root, sides["candidate"].repository
+    folder = (home / asked).resolve()
+    if folder.is_relative_to(home):  # whichever revision is meant, it has a folder of its own
+        folder = root / folder.relative_to(home)
     if not folder.is_dir():
         raise UsageError(
             f"there is no folder {folder}, so there are no benchmarks; name one with "

@@ -9,6 +9,7 @@ from sns_gate.session.summary import (
     Expected,
     confirmed,
     refuse_code,
+    refuse_unlike,
     summarise,
     unconfirmed,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "confirmed",
     "measure_case",
     "refuse_code",
+    "refuse_unlike",
     "summarise",
     "unconfirmed",
 ]

@@ -180,9 +180,9 @@ def _alternate(
             spot = Spot(run.case, placement, len(blocks), run.seed)
             blocks.append(run_block(pair, spot, timing, observer))
             planned = count * max(run.placements, placement + 1)
-            progress.block_done(run.case, len(blocks), planned, _width(blocks, run))
+            progress.block_done(run.case, len(blocks), planned, _width(blocks, run, timing.recipe))
         if placement + 1 >= run.placements:
-            stop = _stop(blocks, run, count * limit)
+            stop = _stop(blocks, run, timing.recipe, count * limit)
             reasons.extend(reason for reason in (stop,) if isinstance(reason, Reason))
             if stop is not None:
                 break
@@ -212,14 +212,14 @@ def estimate(blocks: Sequence[Block], timer_step_ns: float, recipe: Recipe) -> E
     return clustered_estimate([block.log_speedup for block in blocks], baseline, candidate, floor)
 
 
-def _width(blocks: Sequence[Block], run: CaseRun) -> float | None:
-    found = estimate(blocks, run.timer_step_ns, Recipe("any"))
+def _width(blocks: Sequence[Block], run: CaseRun, recipe: Recipe) -> float | None:
+    found = estimate(blocks, run.timer_step_ns, recipe)
     return found.half_width() if found else None
 
 
-def _stop(blocks: Sequence[Block], run: CaseRun, most: int) -> Reason | bool | None:
+def _stop(blocks: Sequence[Block], run: CaseRun, recipe: Recipe, most: int) -> Reason | bool | None:
     """Why to stop here: True where precise enough, a reason where in vain, None to go on."""
-    width = _width(blocks, run)
+    width = _width(blocks, run, recipe)
     if width is None or width <= run.precision or len(blocks) >= most:
         return True
     if time.monotonic() > run.deadline_s:

@@ -8,6 +8,8 @@ from sns_gate.protocol import Calibrated, Recipe
 
 SAMPLE_NS = 1_000_000
 CPU_SAMPLE_NS = 2_000_000
+#: Where one side is far slower, its samples take no longer than this, and the other's are shorter.
+LONGEST_SAMPLE_NS = 50_000_000
 #: A region shorter than this many empty pairs of events would be measured with their cost.
 SHORT_CALL_PAIRS = 20
 #: Inputs of a rotation through graph copies exceed the cache by this factor.
@@ -31,12 +33,15 @@ def choose_recipe(baseline: Calibrated, candidate: Calibrated, mode: str, device
     """
     sides = (baseline, candidate)
     call_ns = max(1.0, min(side.call_ns for side in sides))
+    slowest_ns = max(side.call_ns for side in sides)
     if device == "cpu":
-        return Recipe("loop", calls=max(1, math.ceil(CPU_SAMPLE_NS / call_ns)))
+        calls = min(math.ceil(CPU_SAMPLE_NS / call_ns), int(LONGEST_SAMPLE_NS / slowest_ns))
+        return Recipe("loop", calls=max(1, calls))
     warm_ns = max(1.0, min(side.warm_ns for side in sides))
     held = not any(side.hold_expired for side in sides)
     short = call_ns < SHORT_CALL_PAIRS * max(side.empty_ns for side in sides)
     if mode == "cold" or (mode == "auto" and not short):
+        call_ns = max(call_ns, slowest_ns * SAMPLE_NS / LONGEST_SAMPLE_NS)
         return _cold(call_ns, max(side.enqueue_ns for side in sides), held=held)
     if all(side.capturable for side in sides):
         copies = _copies(sides) if mode == "auto" else None

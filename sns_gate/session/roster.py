@@ -9,7 +9,7 @@ from pathlib import Path
 from sns_gate.discovery import repeated_ids
 from sns_gate.errors import UsageError
 from sns_gate.protocol import CaseSpec, Loaded, LoadFailure
-from sns_gate.types import CaseResult, Reason, Side, Verdict
+from sns_gate.types import SIDES, CaseResult, Reason, Side, Verdict
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,13 @@ class PlannedCase:
         spec: as the candidate's file defines it.
         tolerance: that governs it, by the policy's revision.
         notes: what a reader should know of its definition.
+        known: the baseline's own files define it too, so that it is not new.
     """
 
     spec: CaseSpec
     tolerance: float
     notes: tuple[Reason, ...] = ()
+    known: bool = True
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def agree(
     own: Loaded,
     policy: Policy,
     wanted: Callable[[str], bool],
+    folders: Sequence[Path],
 ) -> Roster:
     """Compare what the sides define.
 
@@ -63,34 +66,49 @@ def agree(
         own: the baseline's own files on the baseline's code.
         policy: what governs tolerances.
         wanted: whether a case's id was asked for.
+        folders: of the benchmarks, so that one file of both sides is known as one.
 
     Raises:
         UsageError: two cases have one id.
     """
     _refuse_repeats(candidate.cases)
-    runs_on_baseline = {case.id for case in baseline.cases}
+    names = _Names(folders)
+    on_baseline = {case.id: case for case in baseline.cases}
     theirs = {case.id: case for case in own.cases}
-    planned, decided = [], []
-    for spec in candidate.cases:
-        if not wanted(spec.id):
-            continue
-        if spec.id in runs_on_baseline:
-            planned.append(_plan(spec, theirs.get(spec.id), policy))
-        elif spec.id in theirs:
-            decided.append(_broken(spec, ("baseline",), baseline.failures, policy))
+    fell_back = {names.of(file) for file in baseline.fell_back}
+    failed_own = {names.of(failure.file) for failure in own.failures}
+    planned: list[PlannedCase] = []
+    decided: list[CaseResult] = []
+    for spec in filter(lambda spec: wanted(spec.id), candidate.cases):
+        there, name = on_baseline.get(spec.id), names.of(spec.source)
+        if there is not None:
+            case = _plan(spec, theirs.get(spec.id), policy)
+            if name in fell_back and (not there.digest or there.digest != spec.digest):
+                decided.append(_other_body(case))
+            else:
+                planned.append(case)
+        elif spec.id in theirs or name in failed_own:
+            failures = [f for f in (*baseline.failures, *own.failures) if names.of(f.file) == name]
+            decided.append(_broken(spec, "baseline", failures, policy))
         else:
             decided.append(_decided(spec, Verdict.ADDED, policy))
-    known = {case.id for case in candidate.cases}
-    failed = {Path(failure.file).name: failure for failure in candidate.failures}
-    for spec in own.cases:
-        if spec.id in known or not wanted(spec.id):
-            continue
-        if Path(spec.file).name in failed:
-            decided.append(_broken(spec, ("candidate",), candidate.failures, policy))
-        else:
-            decided.append(_decided(spec, Verdict.REMOVED, policy))
-    decided.extend(_unknown(candidate, baseline, own, policy))
+    decided += _gone(candidate, own, policy, wanted, names)
+    decided += _unknown(candidate, baseline, own, policy, names)
     return Roster(tuple(planned), tuple(decided))
+
+
+class _Names:
+    """A benchmark file's name relative to its folder, the same on both sides."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+
+    def of(self, file: str) -> str:
+        path = Path(file)
+        for folder in self._folders:
+            if path.is_relative_to(folder):
+                return str(path.relative_to(folder))
+        return file
 
 
 def _refuse_repeats(cases: Sequence[CaseSpec]) -> None:
@@ -104,24 +122,67 @@ def _refuse_repeats(cases: Sequence[CaseSpec]) -> None:
 
 def _plan(spec: CaseSpec, own: CaseSpec | None, policy: Policy) -> PlannedCase:
     asked = spec.tolerance if spec.tolerance is not None else policy.tolerance
+    known = own is not None
     if not policy.from_baseline:
-        return PlannedCase(spec, asked)
+        return PlannedCase(spec, asked, known=known)
     governing = own.tolerance if own and own.tolerance is not None else policy.tolerance
     if governing == asked:
-        return PlannedCase(spec, governing)
+        return PlannedCase(spec, governing, known=known)
     note = Reason(
         code="policy-from-baseline",
         text=f"the candidate asks for a tolerance of {100 * asked:g}%, the baseline's "
         f"{100 * governing:g}% governs until this change is merged",
     )
-    return PlannedCase(spec, governing, (note,))
+    return PlannedCase(spec, governing, (note,), known=known)
+
+
+def _gone(
+    candidate: Loaded, own: Loaded, policy: Policy, wanted: Callable[[str], bool], names: _Names
+) -> list[CaseResult]:
+    """Cases of the baseline that the candidate does not define, or cannot load."""
+    here = {case.id for case in candidate.cases}
+    results = []
+    for spec in own.cases:
+        if spec.id in here or not wanted(spec.id):
+            continue
+        name = names.of(spec.source)
+        failures = [f for f in candidate.failures if names.of(f.file) == name]
+        if failures:
+            results.append(_broken(spec, "candidate", failures, policy))
+        else:
+            results.append(_decided(spec, Verdict.REMOVED, policy))
+    return results
+
+
+def _unknown(
+    candidate: Loaded, baseline: Loaded, own: Loaded, policy: Policy, names: _Names
+) -> list[CaseResult]:
+    """Files that do not load and whose cases nobody knows stand for themselves."""
+    known = {names.of(case.source) for case in (*candidate.cases, *own.cases)}
+    on_baseline = {names.of(failure.file) for failure in baseline.failures}
+    results = []
+    for failure in candidate.failures:
+        name = names.of(failure.file)
+        if name in known:
+            continue
+        results.append(
+            CaseResult(
+                id=name,
+                file=failure.file,
+                verdict=Verdict.BROKEN,
+                broken_sides=SIDES if name in on_baseline else ("candidate",),
+                reasons=(_load_reason(failure, "candidate"),),
+                tolerance=policy.tolerance,
+            )
+        )
+    return results
 
 
 def _decided(spec: CaseSpec, verdict: Verdict, policy: Policy) -> CaseResult:
     text = {
         Verdict.ADDED: "the baseline has no such case, so there is nothing to compare with",
-        Verdict.REMOVED: "the baseline has this case and the candidate does not; accept that, or "
-        "bring it back",
+        Verdict.REMOVED: "the baseline has this case and the candidate does not; bring it back, or "
+        "name a baseline without it",
     }[verdict]
     return CaseResult(
         id=spec.id,
@@ -133,45 +194,36 @@ def _decided(spec: CaseSpec, verdict: Verdict, policy: Policy) -> CaseResult:
     )
 
 
+def _other_body(case: PlannedCase) -> CaseResult:
+    reason = Reason(
+        code="different-benchmarks",
+        text="the candidate's benchmark does not load on the baseline, whose own one has another "
+        "body, so unlike work would be compared; change code and benchmark in two steps",
+    )
+    return CaseResult(
+        id=case.spec.id,
+        file=case.spec.file,
+        line=case.spec.line,
+        verdict=Verdict.REFUSED,
+        note=reason.code,
+        reasons=(*case.notes, reason),
+        tolerance=case.tolerance,
+    )
+
+
 def _broken(
-    spec: CaseSpec, sides: tuple[Side, ...], failures: Sequence[LoadFailure], policy: Policy
+    spec: CaseSpec, side: Side, failures: Sequence[LoadFailure], policy: Policy
 ) -> CaseResult:
-    mine = [f for f in failures if Path(f.file).name == Path(spec.file).name]
+    reasons = tuple(_load_reason(failure, side) for failure in failures[-1:])
     return CaseResult(
         id=spec.id,
         file=spec.file,
         line=spec.line,
         verdict=Verdict.BROKEN,
-        broken_sides=sides,
-        reasons=tuple(_load_reason(failure, sides[0]) for failure in mine[-1:])
-        or (Reason(code="not-defined", text=f"the {sides[0]} does not define it"),),
+        broken_sides=(side,),
+        reasons=reasons or (Reason(code="not-defined", text=f"the {side} does not define it"),),
         tolerance=spec.tolerance or policy.tolerance,
     )
-
-
-def _unknown(candidate: Loaded, baseline: Loaded, own: Loaded, policy: Policy) -> list[CaseResult]:
-    """Files that do not load and whose cases nobody knows stand for themselves."""
-    known = {Path(case.file).name for case in (*candidate.cases, *own.cases)}
-    on_baseline = {Path(failure.file).name for failure in baseline.failures}
-    results = []
-    for failure in candidate.failures:
-        name = Path(failure.file).name
-        if name in known:
-            continue
-        sides: tuple[Side, ...] = (
-            ("baseline", "candidate") if name in on_baseline else ("candidate",)
-        )
-        results.append(
-            CaseResult(
-                id=name,
-                file=failure.file,
-                verdict=Verdict.BROKEN,
-                broken_sides=sides,
-                reasons=(_load_reason(failure, "candidate"),),
-                tolerance=policy.tolerance,
-            )
-        )
-    return results
 
 
 def _load_reason(failure: LoadFailure, side: Side) -> Reason:

@@ -73,6 +73,10 @@ def summarise(
     )
     if isinstance(measured, BrokenCase):
         reasons = (*case.notes, *measured.reasons)
+        raised = all(reason.code == "raised" for reason in measured.reasons)
+        if not case.known and raised and measured.sides == ("baseline",):
+            # A benchmark of something new; the baseline says so in its own words.
+            return CaseOutcome(_with(base, verdict=Verdict.ADDED, reasons=reasons))
         return CaseOutcome(
             _with(base, verdict=Verdict.BROKEN, broken_sides=measured.sides, reasons=reasons)
         )
@@ -116,21 +120,37 @@ def summarise(
     return CaseOutcome(_judged(filled, judge(speedup, case.tolerance)), estimate)
 
 
-def refuse_code(result: CaseResult, own: Mapping[Side, Sequence[str]]) -> CaseResult:
+def refuse_unlike(outcome: CaseOutcome, differing: Sequence[str]) -> CaseOutcome:
+    """Refuse a case whose sides ran with unlike toolchains or devices.
+
+    Args:
+        outcome: as measured.
+        differing: the fields of the fingerprint that differ.
+    """
+    if not differing:
+        return outcome
+    text = (
+        f"the sides' fingerprints differ in {', '.join(differing)}, so a difference would not be "
+        f"the code's alone; give both the same interpreter and device"
+    )
+    return CaseOutcome(_refuse(outcome.result, Reason(code="fingerprints-differ", text=text)))
+
+
+def refuse_code(outcome: CaseOutcome, own: Mapping[Side, Sequence[str]]) -> CaseOutcome:
     """Refuse a case for which a side has not shown that it loaded its own code.
 
     Args:
-        result: as measured.
+        outcome: as measured.
         own: files of each side's own code seen loaded.
     """
     silent = [side for side, files in own.items() if not files]
-    if not silent or result.verdict is Verdict.BROKEN:
-        return result
+    if not silent:
+        return outcome
     text = (
         f"no file of the {' nor of the '.join(silent)} was seen loaded, so this may have timed "
         f"installed code twice; import the code under test in the benchmark and see 'pythonpath'"
     )
-    return _refuse(result, Reason(code="code-not-proven", text=text))
+    return CaseOutcome(_refuse(outcome.result, Reason(code="code-not-proven", text=text)))
 
 
 def confirmed(first: CaseOutcome, second: CaseOutcome, cases: int) -> CaseResult:

@@ -44,6 +44,11 @@ def disarm(hello: Hello) -> tuple[str, ...]:
     return tuple(removed)
 
 
+def is_foreign(path: str, hello: Hello) -> bool:
+    """Whether a path belongs to the other side."""
+    return _owner(path, hello) == "foreign"
+
+
 def prove(hello: Hello) -> Proven:
     """The files of the code under test that this process has loaded, by whose tree holds them."""
     own, foreign = set(), set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import sys
 import time
@@ -70,18 +71,20 @@ class Workbench:
         failures: list[LoadFailure] = []
         fell_back: list[str] = []
         cases: list[discovery.Case] = []
+        specs: list[CaseSpec] = []
         for file, fallback in zip(request.files, request.fallbacks, strict=True):
             found = self._load_one(file, failures)
             if found is None and fallback is not None:
                 found = self._load_one(fallback, failures)
                 fell_back.extend([file] if found is not None else [])
             cases.extend(found or ())
+            specs.extend(_spec(case, file) for case in found or ())
         self._cases = {case.id: case for case in cases}
         # What is loaded by now stays, so that collecting before a placement costs little.
         gc.collect()
         gc.freeze()
         return Loaded(
-            cases=tuple(_spec(case) for case in cases),
+            cases=tuple(specs),
             failures=tuple(failures),
             fingerprint=toolchain.capture(self._hello.device),
             fell_back=tuple(fell_back),
@@ -114,7 +117,7 @@ class Workbench:
         self._input_bytes = timer.allocated_bytes() - before
         for call in self._calls:
             for _ in range(WARM_UP_CALLS):
-                call()
+                _refuse_promises(call())
         timer.wait()
         if request.recipe is not None:
             timer.arrange(self._calls, request.recipe)
@@ -157,7 +160,7 @@ class Workbench:
 
     def _load_one(self, file: str, failures: list[LoadFailure]) -> list[discovery.Case] | None:
         folder = os.path.dirname(file)  # noqa: PTH120 (a string goes on sys.path)
-        if folder not in sys.path:
+        if folder not in sys.path and not isolation.is_foreign(folder, self._hello):
             sys.path.append(folder)
         try:
             return discovery.load_file(file)
@@ -167,6 +170,19 @@ class Workbench:
             return None
 
 
-def _spec(case: discovery.Case) -> CaseSpec:
+def _spec(case: discovery.Case, source: str) -> CaseSpec:
     found = case.benchmark
-    return CaseSpec(case.id, found.file, found.line, found.tolerance, found.mode)
+    return CaseSpec(
+        case.id, found.file, found.line, found.tolerance, found.mode, source, case.digest
+    )
+
+
+def _refuse_promises(made: object) -> None:
+    """A coroutine or a generator is a promise of work: timing the call would time none of it."""
+    if inspect.isawaitable(made) or inspect.isgenerator(made) or inspect.isasyncgen(made):
+        if inspect.iscoroutine(made):
+            made.close()
+        raise TypeError(
+            f"the benchmark's callable returned a {type(made).__name__}, so no work was done in "
+            f"it; run it to its end inside the callable, for example with asyncio.run"
+        )

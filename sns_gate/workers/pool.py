@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from sns_gate import protocol
-from sns_gate.errors import CallRaised, RefusedRun, RevisionError, WorkerError
+from sns_gate.errors import (
+    CallRaised,
+    RefusedRun,
+    RevisionError,
+    WorkerDied,
+    WorkerError,
+    WorkerHung,
+)
 from sns_gate.stats import MIN_CLUSTERS
 from sns_gate.types import SIDES, Reason, Side
 from sns_gate.workers.environment import Launch
@@ -26,7 +35,8 @@ class WorkerPool:
     def __init__(
         self, launches: Mapping[Side, Launch], processes: int, start_timeout_s: float
     ) -> None:
-        self._launches = launches
+        self._launches = dict(launches)
+        self._set_aside: dict[Side, tuple[protocol.LoadFailure, ...]] = dict.fromkeys(SIDES, ())
         self._processes = processes
         self._timeout_s = start_timeout_s
         self._workers: dict[Side, list[WorkerProcess]] = {side: [] for side in SIDES}
@@ -73,19 +83,19 @@ class WorkerPool:
         self._fill()
 
     def prove(self) -> dict[Side, tuple[str, ...]]:
-        """Files of each side's own code that its workers have loaded.
+        """Files of each side's own code that every one of its workers has loaded.
 
         Raises:
             RevisionError: a worker has loaded the other side's code; both paths are named.
             WorkerError: a worker is gone.
         """
-        own: dict[Side, set[str]] = {side: set() for side in SIDES}
+        own: dict[Side, list[set[str]]] = {side: [] for side in SIDES}
         living = [worker for side in SIDES for worker in self.workers(side)]
         for worker in living:
             worker.send(protocol.Prove())
         for worker in living:
             proven = worker.receive(protocol.Proven, self._timeout_s)
-            own[worker.side].update(proven.own)
+            own[worker.side].append(set(proven.own))
             if proven.foreign:
                 hello = self._launches[worker.side].hello
                 raise RevisionError(
@@ -93,7 +103,7 @@ class WorkerPool:
                     f"instead of its own under {hello.own_roots[-1]}, so both sides would be the "
                     f"same; set 'pythonpath' or 'build' so that each side finds its own"
                 )
-        return {side: tuple(sorted(files)) for side, files in own.items()}
+        return {side: tuple(sorted(set.intersection(*own[side]))) for side in SIDES if own[side]}
 
     def close(self) -> None:
         """Kill every worker and its descendants."""
@@ -111,18 +121,61 @@ class WorkerPool:
                 started.append(worker)
             self._workers[side].sort(key=lambda worker: worker.index)
         self._open(started)
-        for worker in filter(lambda w: w.alive, started):
+        lost = self._load([worker for worker in started if worker.alive])
+        if lost:
+            for side, death in lost.items():
+                self._find_killers(side, death)
+            self.revive()
+
+    def _load(self, workers: Sequence[WorkerProcess]) -> dict[Side, WorkerError]:
+        """Have the benchmarks loaded by all at once; the sides of which a worker was lost."""
+        lost: dict[Side, WorkerError] = {}
+        for worker in workers:
             worker.send(self._launches[worker.side].load)
-        for worker in filter(lambda w: w.alive, started):
-            worker.loaded = worker.receive(protocol.Loaded, self._timeout_s)
+        deadline_s = time.monotonic() + self._timeout_s
+        for worker in workers:
+            try:
+                loaded = worker.receive(protocol.Loaded, _left(deadline_s))
+            except (WorkerDied, WorkerHung) as death:
+                lost[worker.side] = death
+            else:
+                aside = self._set_aside[worker.side]
+                worker.loaded = replace(loaded, failures=(*loaded.failures, *aside))
+        return lost
+
+    def _find_killers(self, side: Side, error: WorkerError) -> None:
+        """Set the benchmark files aside that end a worker which loads them.
+
+        Raises:
+            WorkerError: none of them does it alone.
+        """
+        launch = self._launches[side]
+        killers, left = [], list(zip(launch.load.files, launch.load.fallbacks, strict=True))
+        for file, fallback in left:
+            probe = WorkerProcess(replace(launch, load=protocol.Load((file,), (fallback,))), -1)
+            try:
+                probe.ask(launch.hello, protocol.Ready, self._timeout_s)
+                probe.ask(protocol.Load((file,), (fallback,)), protocol.Loaded, self._timeout_s)
+            except (WorkerDied, WorkerHung) as death:
+                killers.append(protocol.LoadFailure(file, death.text, death.traceback))
+            finally:
+                probe.kill()
+        if not killers:
+            raise error
+        dead = {failure.file for failure in killers}
+        kept = [(file, fallback) for file, fallback in left if file not in dead]
+        load = protocol.Load(tuple(f for f, _ in kept), tuple(b for _, b in kept))
+        self._launches[side] = replace(launch, load=load)
+        self._set_aside[side] = (*self._set_aside[side], *killers)
 
     def _open(self, started: list[WorkerProcess]) -> None:
         lost: list[WorkerError] = []
         for worker in started:
             worker.send(self._launches[worker.side].hello)
+        deadline_s = time.monotonic() + self._timeout_s
         for worker in started:
             try:
-                worker.ready = worker.receive(protocol.Ready, self._timeout_s)
+                worker.ready = worker.receive(protocol.Ready, _left(deadline_s))
             except CallRaised as error:
                 worker.kill()
                 lost.append(error)
@@ -133,8 +186,7 @@ class WorkerPool:
             raise RefusedRun(
                 "too-few-workers",
                 f"only {count} of {self._processes} {side} workers could open the device, and a "
-                f"verdict needs {MIN_CLUSTERS}: {lost[0].text if lost else 'no reason given'}; "
-                f"free the device's memory or look at its compute mode",
+                f"verdict needs {MIN_CLUSTERS}: {_why(lost)}",
             )
         if lost:
             self.disclosures.append(
@@ -144,3 +196,17 @@ class WorkerPool:
                     f"the intervals are wider: {lost[0].text}",
                 )
             )
+
+
+def _left(deadline_s: float) -> float:
+    """Time that all workers asked at once still have; the last ones asked had it all along."""
+    return max(0.1, deadline_s - time.monotonic())
+
+
+def _why(lost: Sequence[WorkerError]) -> str:
+    """What kept workers out, with the next step where the text itself names none."""
+    if not lost:
+        return "no reason given"
+    text = lost[0].text
+    memory = "OutOfMemory" in text or "out of memory" in text
+    return f"{text}; free the device's memory" if memory else text

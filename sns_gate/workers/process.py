@@ -15,13 +15,14 @@ import psutil
 from pydantic import TypeAdapter, ValidationError
 
 from sns_gate import protocol
-from sns_gate.errors import CallRaised, WorkerDied, WorkerError, WorkerHung
+from sns_gate.errors import CallRaised, ConfigError, WorkerDied, WorkerError, WorkerHung
 from sns_gate.protocol import Failed, Reply, Request
 from sns_gate.types import Side
 from sns_gate.workers.environment import Launch
 
 _R = TypeVar("_R", bound=Reply)
 _READ_BYTES = 1 << 16
+_POLL_S = 0.5
 _LOG_TAIL_BYTES = 2000
 _ADAPTERS: dict[str, TypeAdapter[Reply]] = {
     kind.__name__: TypeAdapter(kind) for kind in protocol.REPLIES
@@ -41,15 +42,21 @@ class WorkerProcess:
         self._buffer = bytearray()
         self.pending = 0
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603 (the command is ours, the interpreter the user's)
-                [*launch.command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                cwd=launch.folder,
-                env=dict(launch.environment),
-                start_new_session=True,
-            )
+            try:
+                self._process = subprocess.Popen(  # noqa: S603 (the interpreter is the user's)
+                    [*launch.command],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    cwd=launch.folder,
+                    env=dict(launch.environment),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise ConfigError(
+                    f"{launch.command[0]} cannot be run ({error.strerror}), so there are no "
+                    f"workers; give the path of a Python interpreter with --python FILE"
+                ) from None
 
     @property
     def pid(self) -> int:
@@ -133,10 +140,17 @@ class WorkerProcess:
             selector.register(pipe, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
                 left = deadline - time.monotonic()
-                if left <= 0 or not selector.select(left):
+                if left > 0 and not selector.select(min(left, _POLL_S)):
+                    # A descendant may hold the pipe open after the worker itself has ended.
+                    if not self.alive:
+                        raise self._death()
+                    continue
+                if left <= 0:
                     self.kill()
                     raise WorkerHung(
-                        self.name, f"gave no answer within {timeout_s:.0f} s and was killed"
+                        self.name,
+                        f"gave no answer within {timeout_s:.0f} s and was killed; --timeout "
+                        f"allows more",
                     )
                 chunk = os.read(pipe.fileno(), _READ_BYTES)
                 self._buffer += chunk
