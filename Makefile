@@ -27,7 +27,7 @@ format: $(READY)
 	$(BIN)/ruff format
 
 test: lint
-	$(BIN)/python -m pytest -m 'not gpu' -n 2 --cov --cov-report=term
+	$(BIN)/python -m pytest -m 'not gpu' -n 4 --cov --cov-report=term
 
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -m gpu
