@@ -114,6 +114,20 @@ def _report(options: argparse.Namespace) -> int:
     return result.exit_code
 
 
+def _doctor(options: argparse.Namespace) -> int:
+    from sns_gate.clocks import DEFAULT_STATE_DIR
+    from sns_gate.doctor import as_json, examine, say
+
+    found = examine(
+        Path(options.python or sys.executable), Path(options.state_dir or DEFAULT_STATE_DIR)
+    )
+    if options.json:
+        sys.stdout.write(as_json(found) + "\n")
+    else:
+        say(found, sys.stdout.write)
+    return _EXIT_OK if found.gives_verdicts else _EXIT_REFUSED
+
+
 def _restore(options: argparse.Namespace) -> int:
     from sns_gate.clocks import DEFAULT_STATE_DIR, journals, undo
 
@@ -167,6 +181,13 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="show a result file again, without a GPU")
     report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
     report.set_defaults(run=_report)
+    doctor = commands.add_parser(
+        "doctor", help="say what this machine can reach, and what would mend the rest"
+    )
+    doctor.add_argument("--python", metavar="FILE", help="interpreter of the workers")
+    doctor.add_argument("--state-dir", metavar="DIR", help="folder of locks and clock journals")
+    doctor.add_argument("--json", action="store_true", help="for programs")
+    doctor.set_defaults(run=_doctor)
     restore = commands.add_parser(
         "restore", help="give back clocks that a check which is gone had pinned"
     )

@@ -164,12 +164,14 @@ def test_a_benchmark_of_something_new_is_added(repository: Path) -> None:
     assert ran.code == 0
 
 
-@pytest.mark.parametrize("fatal", ["import os; os._exit(3)", "import time; time.sleep(600)"])
+@pytest.mark.parametrize(
+    ("fatal", "timeout_s"), [("import os; os._exit(3)", 60), ("import time; time.sleep(600)", 6)]
+)
 def test_a_file_that_ends_its_worker_is_named_and_the_others_go_on(
-    repository: Path, fatal: str
+    repository: Path, fatal: str, timeout_s: int
 ) -> None:
     commit(repository, {"benchmarks/bench_fatal.py": fatal + "\n", "pkg/__init__.py": FASTER})
-    ran = check(repository, "--timeout", "2")
+    ran = check(repository, "--timeout", str(timeout_s))
     assert ran.verdicts == {CASE: "faster", "bench_fatal.py": "broken"}, ran.out + ran.err
     assert ran.code != 0
 

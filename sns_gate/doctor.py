@@ -1,0 +1,262 @@
+"""What this machine can reach, and why not more: one point a line, each with its mend."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+
+from sns_gate.clocks import HELPER, helper, journals
+from sns_gate.telemetry import Gpu, list_gpus, nvidia_driver_present, open_gpu
+from sns_gate.types import MeasurementTier, Record
+
+_TORCH_TIMEOUT_S = 120.0
+_MIN_FREE_BYTES = 2 << 30
+_MIN_CORES = 2
+_GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+_ASK_TORCH = (
+    "import json, torch; print(json.dumps([torch.__version__, torch.version.cuda, "
+    "torch.cuda.is_available()]))"
+)
+
+
+class Health(StrEnum):
+    """How a point stands."""
+
+    OK = "ok"
+    LIMITS = "limits"  # costs a tier or precision
+    STOPS = "stops"  # no verdict is possible with it
+
+
+class Point(Record):
+    """One thing that was looked at.
+
+    Attributes:
+        name: of the thing.
+        health: how it stands.
+        text: what was found and what follows.
+        mend: a command or step that mends it, empty where nothing need be done.
+    """
+
+    name: str
+    health: Health
+    text: str
+    mend: str = ""
+
+
+class Diagnosis(Record):
+    """Everything that was looked at, and the tier that can be reached."""
+
+    device: str
+    reachable: MeasurementTier
+    points: tuple[Point, ...]
+
+    @property
+    def gives_verdicts(self) -> bool:
+        """Whether tier B can be reached, so that a check can judge."""
+        return self.reachable is not MeasurementTier.C
+
+
+def examine(python: Path, state_dir: Path) -> Diagnosis:
+    """Look at everything that a check needs; changes nothing.
+
+    Args:
+        python: the workers' interpreter.
+        state_dir: folder of locks and journals.
+    """
+    has_gpu = nvidia_driver_present()
+    points = [*_software(python, gpu=has_gpu), *_machine(state_dir)]
+    locks = False
+    if has_gpu:
+        found = list(_gpus())
+        points = [*found, *points]
+        locks = _can_pin(points)
+    stopped = any(point.health is Health.STOPS for point in points)
+    tier = MeasurementTier.C if stopped else MeasurementTier.A if locks else MeasurementTier.B
+    return Diagnosis(device="cuda" if has_gpu else "cpu", reachable=tier, points=tuple(points))
+
+
+def as_json(diagnosis: Diagnosis) -> str:
+    """The diagnosis for programs."""
+    return json.dumps(diagnosis.model_dump(mode="json"), indent=2)
+
+
+def _gpus() -> Iterator[Point]:
+    listed = list_gpus()
+    if not listed:
+        yield Point(
+            name="driver",
+            health=Health.STOPS,
+            text="an NVIDIA device or driver is here and NVML does not answer, so nothing could "
+            "be said of clocks",
+            mend="nvidia-smi  # says what is wrong with the driver",
+        )
+        return
+    for entry in listed:
+        gpu = open_gpu(entry.uuid)
+        if gpu is None:
+            text = f"{entry.name} {entry.uuid} does not answer"
+            yield Point(name="gpu", health=Health.STOPS, text=text, mend="nvidia-smi")
+            continue
+        yield Point(name="gpu", health=Health.OK, text=f"{entry.name}, {entry.uuid}, driver "
+                    f"{gpu.driver_version}")  # fmt: skip
+        yield from _settings(gpu, entry.uuid)
+        yield from _evidence(gpu, entry.uuid)
+        yield _permission(gpu)
+
+
+def _settings(gpu: Gpu, uuid: str) -> Iterator[Point]:
+    if gpu.one_process_only():
+        yield Point(
+            name="compute mode",
+            health=Health.STOPS,
+            text="one process at a time may use this GPU, and a check needs six or more",
+            mend=f"nvidia-smi -i {uuid} -c DEFAULT  # by its owner",
+        )
+    if gpu.mig():
+        text = "the GPU is cut into MIG instances, whose clocks and power are shared with others"
+        yield Point(name="MIG", health=Health.LIMITS, text=text, mend="name an instance's UUID in "
+                    "CUDA_VISIBLE_DEVICES, and leave the others idle")  # fmt: skip
+    if gpu.persistence() is False:
+        yield Point(
+            name="persistence",
+            health=Health.LIMITS,
+            text="the driver unloads when nobody uses the GPU: starts are slow, pinned clocks are "
+            "lost",
+            mend=f"nvidia-smi -i {uuid} -pm 1  # by its owner",
+        )
+    if gpu.ecc() is not None:
+        text = f"ECC is {'on' if gpu.ecc() else 'off'}; it belongs to the fingerprint"
+        yield Point(name="ECC", health=Health.OK, text=text)
+    limit, limits = gpu.power_limit_w(), gpu.power_range_w()
+    if limit is not None and limits is not None:
+        text = f"limit {limit:.0f} W of {limits[0]:.0f} to {limits[1]:.0f} W; now {gpu.power_w()} W"
+        yield Point(name="power", health=Health.OK, text=text)
+
+
+def _evidence(gpu: Gpu, uuid: str) -> Iterator[Point]:
+    others = gpu.processes()
+    if others:
+        yield Point(
+            name="other processes",
+            health=Health.STOPS,
+            text=f"{others} other processes use this GPU, so a check would be tier C",
+            mend=f"nvidia-smi -i {uuid} --query-compute-apps=pid,name --format=csv  # shows them",
+        )
+    elif others is None:
+        text = "processes on this GPU cannot be listed; sharing is inferred from utilisation"
+        yield Point(name="other processes", health=Health.LIMITS, text=text)
+    if gpu.reasons() is None or not gpu.counters_ns():
+        text = "clock event reasons or their counters are not given, so tier A is out of reach"
+        yield Point(name="event reasons", health=Health.LIMITS, text=text, mend="update the driver")
+
+
+def _permission(gpu: Gpu) -> Point:
+    steps = gpu.supported_sm_mhz()
+    name = "pinning clocks"
+    if not steps:
+        return Point(name=name, health=Health.LIMITS, text="this GPU names no clocks that can be "
+                     "pinned, so tier B is the best")  # fmt: skip
+    span = f"{min(steps)} to {max(steps)} MHz in {len(steps)} steps"
+    if os.geteuid() == 0:
+        return Point(name=name, health=Health.OK, text=f"root may pin {span}: --clocks MHZ")
+    if HELPER.is_file():
+        done = subprocess.run(  # noqa: S603 (asks sudo what it would allow)
+            ["sudo", "-n", "-l", str(HELPER)],  # noqa: S607 (the user's own sudo)
+            capture_output=True, check=False,
+        )  # fmt: skip
+        if done.returncode == 0:
+            return Point(name=name, health=Health.OK, text=f"{HELPER} may pin {span}")
+    return Point(
+        name=name,
+        health=Health.LIMITS,
+        text=f"this user may not pin clocks ({span}), so tier B is the best",
+        mend=f"sudo install -o root -g root -m 755 {helper.__file__} {HELPER} && "
+        f"echo '{_user()} ALL=(root) NOPASSWD: {HELPER}' | sudo tee /etc/sudoers.d/sns-gate",
+    )
+
+
+def _software(python: Path, *, gpu: bool) -> Iterator[Point]:
+    yield _torch(python, gpu=gpu)
+    for name, why in (("git", "revisions cannot be read"), ("gcc", "extensions cannot be built")):
+        if shutil.which(name) is None:
+            health = Health.STOPS if name == "git" else Health.LIMITS
+            yield Point(name=name, health=health, text=f"not on PATH, so {why}",
+                        mend=f"install {name} with the system's package manager")  # fmt: skip
+
+
+def _torch(python: Path, *, gpu: bool) -> Point:
+    try:
+        done = subprocess.run(  # noqa: S603 (the interpreter is the user's)
+            [str(python), "-c", _ASK_TORCH],
+            capture_output=True, text=True, timeout=_TORCH_TIMEOUT_S, check=False,
+        )  # fmt: skip
+        version, cuda, usable = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        health = Health.STOPS if gpu else Health.LIMITS
+        return Point(name="torch", health=health, text=f"{python} has none, so only benchmarks "
+                     f"without it can run", mend="name the interpreter that has it with "
+                     "--python FILE")  # fmt: skip
+    text = f"{version}, CUDA {cuda or 'none'}, in {python}"
+    if gpu and not usable:
+        return Point(name="torch", health=Health.STOPS, text=f"{text}, cannot use the GPU",
+                     mend="install a torch built for this driver, or name another with "
+                     "--python FILE")  # fmt: skip
+    return Point(name="torch", health=Health.OK, text=text)
+
+
+def _machine(state_dir: Path) -> Iterator[Point]:
+    cores = len(os.sched_getaffinity(0))
+    if cores < _MIN_CORES:
+        yield Point(name="CPU", health=Health.LIMITS, text="one core: the gate and its workers "
+                    "take turns on it", mend="give the runner two cores")  # fmt: skip
+    if _GOVERNOR.is_file():
+        governor = _GOVERNOR.read_text(encoding="ascii").strip()
+        if governor != "performance":
+            yield Point(
+                name="CPU governor",
+                health=Health.LIMITS,
+                text=f"{governor}: launch times vary with the CPU's clock",
+                mend="sudo cpupower frequency-set -g performance",
+            )
+    free = shutil.disk_usage(Path(os.environ.get("TMPDIR", "/tmp"))).free  # noqa: S108 (only looked at)
+    if free < _MIN_FREE_BYTES:
+        text = f"{free >> 20} MiB are free for worktrees and compiler caches"
+        yield Point(name="disk", health=Health.LIMITS, text=text, mend="free some, or set TMPDIR")
+    for path, journal in journals(state_dir):
+        if not journal.owner_alive:
+            text = f"{path} names pinned clocks of {journal.uuid} whose check is gone"
+            yield Point(name="clocks", health=Health.LIMITS, text=text, mend="sns-gate restore")
+
+
+def _can_pin(points: list[Point]) -> bool:
+    asked = [point for point in points if point.name == "pinning clocks"]
+    counted = all(point.name != "event reasons" for point in points)
+    return bool(asked) and all(point.health is Health.OK for point in asked) and counted
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"#{os.getuid()}"
+
+
+def say(diagnosis: Diagnosis, write: Callable[[str], object]) -> None:
+    """Tell a person, one point a line, the mend below it."""
+    marks = {Health.OK: "ok    ", Health.LIMITS: "limits", Health.STOPS: "STOPS "}
+    for point in diagnosis.points:
+        write(f"{marks[point.health]}  {point.name}: {point.text}\n")
+        if point.mend:
+            write(f"        mend: {point.mend}\n")
+    best = {
+        MeasurementTier.A: "Tier A can be reached here with --clocks MHZ, tier B without.",
+        MeasurementTier.B: "Tier B can be reached here: verdicts are possible.",
+        MeasurementTier.C: "No verdict is possible here until what stops it is mended.",
+    }
+    write(f"\n{best[diagnosis.reachable]}\n")
