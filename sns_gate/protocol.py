@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 VERSION = 1
+#: A call shorter than this many empty pairs of events would be measured with their cost; the
+#: worker tries to capture such a call, and the coordinator chooses its recipe.
+SHORT_CALL_PAIRS = 20
 MAX_LINE_BYTES = 64 * 1024 * 1024
 
 # ----------------------------------------------------------------- what both sides speak of

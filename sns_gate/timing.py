@@ -17,15 +17,8 @@ from typing import Literal
 from sns_gate.clocks import ClockPolicy, Confirming, UnlockedClockPolicy
 from sns_gate.protocol import Recipe, Sampled
 from sns_gate.stats import block_effect, cv_percent, mean_interval, percentile
-from sns_gate.telemetry import ClockSampler
-from sns_gate.tiers import (
-    DISQUALIFYING,
-    DISQUALIFYING_COUNTERS,
-    POWER_CAP,
-    TIER_C_CV_PCT,
-    assign_tier,
-    rolling_means,
-)
+from sns_gate.telemetry import ClockSampler, Watch
+from sns_gate.tiers import TIER_C_CV_PCT, assign_tier, rolling_means
 from sns_gate.timers import Timer, open_timer, seed_everything
 from sns_gate.types import ComparisonResult, MeasurementTier, Reason, TimingResult
 
@@ -194,8 +187,9 @@ class _Side:
 class _Bench:
     """A timer with everything that was watched while it was used."""
 
-    def __init__(self, plan: _Plan, timer: Timer, watch: _Watch) -> None:
-        self.plan, self.timer, self.watch = plan, timer, watch
+    def __init__(self, plan: _Plan, timer: Timer, policy: ClockPolicy, watch: Watch) -> None:
+        self.plan, self.timer, self.policy, self.watch = plan, timer, policy, watch
+        self.was_locked = False
         self._recipe: Recipe | None = None
         self._warm = 0
 
@@ -214,8 +208,8 @@ class _Bench:
         self.timer.wait()
         if self._recipe is None:
             self._recipe = self._choose(sides)
-            if isinstance(self.watch.policy, Confirming):
-                self.watch.policy.confirm(lambda: self.sample(sides[0]).device_mhz)
+            if isinstance(self.policy, Confirming):
+                self.policy.confirm(lambda: self.sample(sides[0]).device_mhz)
 
     def sample(self, side: _Side) -> Sampled:
         """One sample of one side."""
@@ -255,49 +249,6 @@ class _Bench:
         return Recipe(mode, calls=calls, regions=regions, held=held, batch=min(regions, 8))
 
 
-class _Watch:
-    """What NVML said before and after each window."""
-
-    def __init__(self, policy: ClockPolicy, sampler: ClockSampler | None) -> None:
-        self.policy, self._sampler = policy, sampler
-        self.bits = 0
-        self.was_locked = False
-        self.answered = sampler is not None and sampler.available
-        self.advanced_ns: dict[str, int] = {}
-        self._before: dict[str, int] = {}
-
-    def begin(self) -> None:
-        """Read reasons and counters before a window."""
-        self._before = self._read()
-
-    def end(self) -> None:
-        """Read them after it."""
-        for name, value in self._read().items():
-            if name in self._before:
-                moved = value - self._before[name]
-                self.advanced_ns[name] = self.advanced_ns.get(name, 0) + moved
-
-    @property
-    def throttled(self) -> tuple[str, ...]:
-        """What fired: bits that disqualify, or counters that advanced."""
-        bits = (f"0x{self.bits & DISQUALIFYING:x}",) if self.bits & DISQUALIFYING else ()
-        return (*bits, *(n for n in DISQUALIFYING_COUNTERS if self.advanced_ns.get(n, 0) > 0))
-
-    @property
-    def power_capped(self) -> bool:
-        """Whether the power limit held the clock down."""
-        return bool(self.bits & POWER_CAP) or self.advanced_ns.get("sw_power_cap", 0) > 0
-
-    def _read(self) -> dict[str, int]:
-        gpu = self._sampler.gpu if self._sampler else None
-        reasons = gpu.reasons() if gpu else None
-        if gpu is None or reasons is None:
-            self.answered = False
-            return {}
-        self.bits |= reasons
-        return gpu.counters_ns()
-
-
 @contextmanager
 def _bench(plan: _Plan, policy: ClockPolicy | None) -> Iterator[_Bench]:
     """A timer under a clock policy, which is restored however the measurement ends."""
@@ -309,10 +260,10 @@ def _bench(plan: _Plan, policy: ClockPolicy | None) -> Iterator[_Bench]:
         sampler = ClockSampler(plan.device)
     try:
         policy.apply()
-        bench = _Bench(plan, timer, _Watch(policy, sampler))
+        bench = _Bench(plan, timer, policy, Watch(sampler))
         yield bench
         # ``restore`` clears it, and the tier is assigned after that.
-        bench.watch.was_locked = policy.locked
+        bench.was_locked = policy.locked
     finally:
         timer.end()
         policy.restore()
@@ -368,7 +319,7 @@ def _result(side: _Side, bench: _Bench, cv_pct: float | None) -> TimingResult:
     ]
     medians = [math.log(statistics.median(s.call_ns for s in w) / 1e6) for w in side.windows]
     low, _, high = mean_interval(medians, bench.floor)
-    tier, reasons = _tier(watch, clocks, means, cv_pct)
+    tier, reasons = _tier(bench, clocks, means, cv_pct)
     median_ms = side.median_ms
     return TimingResult(
         samples_ms=samples,
@@ -391,10 +342,10 @@ def _result(side: _Side, bench: _Bench, cv_pct: float | None) -> TimingResult:
 
 
 def _tier(
-    watch: _Watch, clocks: Sequence[float], means: Sequence[float], cv_pct: float | None
+    bench: _Bench, clocks: Sequence[float], means: Sequence[float], cv_pct: float | None
 ) -> tuple[MeasurementTier, tuple[Reason, ...]]:
     """The specification's tier, fed with better evidence, and why."""
-    reasons = []
+    watch, reasons = bench.watch, []
     if watch.throttled:
         reasons.append(Reason(code="throttled", text=f"seen: {', '.join(watch.throttled)}"))
     if watch.power_capped:
@@ -407,5 +358,5 @@ def _tier(
         text = f"the device clock varied by {cv_pct:.1f}%, the limit is {TIER_C_CV_PCT:.0f}%"
         reasons.append(Reason(code="clock-unstable", text=text))
         return MeasurementTier.C, tuple(reasons)
-    locked = watch.was_locked and watch.answered and not watch.power_capped
+    locked = bench.was_locked and watch.answered and not watch.power_capped
     return assign_tier(locked, means, bool(watch.throttled)), tuple(reasons)

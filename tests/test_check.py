@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-import pytest
-
-from tests.conftest import BENCH, QUICK, WORK, check, clean_environment, commit, git, sns_gate
+from tests.conftest import BENCH, QUICK, WORK, check, commit, git, sns_gate
 
 SLOWER = WORK.replace("range(n)", "range(3 * n)")
 FASTER = WORK.replace("range(n)", "range(n // 3)")
@@ -290,115 +283,6 @@ def test_a_build_that_fails_ends_with_its_output(repository: Path) -> None:
     unknown = check(repository, "--baseline", "HEAD", "--build", "make {target}")
     assert unknown.code == 2
     assert "names {target}; known are {worktree}" in unknown.err
-
-
-def _start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "sns_gate", "check", *QUICK, "--baseline", "HEAD~1", *arguments],
-        cwd=folder, env=clean_environment(TMPDIR=str(folder.parent)), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        # A test run in the background hands an ignored SIGINT down; a user's shell does not.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
-    )  # fmt: skip
-
-
-def workers_of(gate_pid: int) -> list[int]:
-    """The gate's worker processes, in the order in which they were started."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            line = (entry / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if parent == gate_pid and b"start.py" in line:
-            found.append(int(entry.name))
-    return sorted(found)
-
-
-def wait_for(text: str, process: subprocess.Popen[str]) -> None:
-    """Read the gate's output until it says this."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        if text in line:
-            return
-    raise AssertionError(f"ended without saying {text}: {process.communicate()}")
-
-
-SLOW_CASES = """
-    import time
-    from sns_gate import benchmark
-    from pkg import work
-
-    @benchmark(params={"n": [1, 2, 3]})
-    def slow(n):
-        return lambda: (work(n), time.sleep(0.004))
-"""
-
-
-def test_a_worker_killed_in_mid_block_breaks_its_case_and_the_rest_is_judged(
-    repository: Path,
-) -> None:
-    commit(repository, {"benchmarks/bench_work.py": SLOW_CASES})
-    commit(repository, {"README": "the same code"})
-    gate = _start(repository)
-    wait_for("1/3", gate)
-    time.sleep(0.3)
-    victim = workers_of(gate.pid)[0]
-    os.kill(victim, signal.SIGKILL)
-    out, err = gate.communicate(timeout=120)
-    assert gate.returncode in (1, 3), out + err
-    result = json.loads((repository / "result.json").read_text())
-    verdicts = [case["verdict"] for case in result["cases"]]
-    assert sorted(verdicts) == ["broken", "unchanged", "unchanged"]
-    broken = next(case for case in result["cases"] if case["verdict"] == "broken")
-    assert broken["reasons"][-1]["code"] == "worker-died"
-    assert "was killed by SIGKILL" in broken["reasons"][-1]["text"]
-    assert gate.returncode == (1 if broken["broken_sides"] == ["candidate"] else 3)
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_check_leaves_nothing_and_keeps_what_it_measured(
-    repository: Path, number: signal.Signals, code: int
-) -> None:
-    commit(repository, {"benchmarks/bench_work.py": SLOW_CASES})
-    commit(repository, {"README": "the same code"})
-    gate = _start(repository)
-    wait_for("1/3", gate)
-    workers = workers_of(gate.pid)
-    assert len(workers) == 6
-    gate.send_signal(number)
-    out, err = gate.communicate(timeout=60)
-    assert gate.returncode == code, out + err
-    result = json.loads((repository / "result.json").read_text())
-    assert [case["verdict"] for case in result["cases"]] == ["unchanged"]
-    assert (result["complete"], result["exit_code"], result["verdict"]) == (False, code, "refused")
-    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
-    assert len(git(repository, "worktree", "list").splitlines()) == 1
-    assert not list(repository.parent.glob("sns-gate-*"))
-
-
-def test_a_killed_gate_takes_its_workers_along_and_the_next_check_sweeps_up(
-    repository: Path,
-) -> None:
-    commit(repository, {"benchmarks/bench_work.py": SLOW_CASES})
-    commit(repository, {"README": "the same code"})
-    gate = _start(repository)
-    wait_for("1/3", gate)
-    workers = workers_of(gate.pid)
-    gate.kill()
-    gate.communicate(timeout=10)
-    deadline = time.monotonic() + 10
-    while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
-    assert json.loads((repository / "result.json").read_text())["cases"]
-    ran = check(repository, "--filter", "n=1", TMPDIR=str(repository.parent))
-    assert ran.verdicts == {"slow[n=1]": "unchanged"}
-    assert not list(repository.parent.glob("sns-gate-*"))
-    assert len(git(repository, "worktree", "list").splitlines()) == 1
 
 
 def test_a_worker_that_hangs_is_killed_at_its_time_limit(repository: Path) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
-from sns_gate.protocol import Calibrated, Recipe
+from sns_gate.protocol import SHORT_CALL_PAIRS, Calibrated, Recipe
 
 SAMPLE_NS = 1_000_000
 CPU_SAMPLE_NS = 2_000_000
 #: Where one side is far slower, its samples take no longer than this, and the other's are shorter.
 LONGEST_SAMPLE_NS = 50_000_000
-#: A region shorter than this many empty pairs of events would be measured with their cost.
-SHORT_CALL_PAIRS = 20
 #: Inputs of a rotation through graph copies exceed the cache by this factor.
 CACHE_FACTOR = 2
 MAX_COPIES = 128

@@ -80,17 +80,38 @@ def summarise(
         return CaseOutcome(
             _with(base, verdict=Verdict.BROKEN, broken_sides=measured.sides, reasons=reasons)
         )
-    tier, tier_reasons, evidence = tier_of(
+    filled = _filled(base, measured, expected)
+    estimate = measured.estimate
+    if estimate is None or len(measured.blocks) * 2 < expected.blocks:
+        text = "fewer than three workers a side, or than half of the planned blocks, are left"
+        return CaseOutcome(_refuse(filled, Reason(code="too-few-blocks", text=text)))
+    speedup, half_width = shown_speedup(estimate), estimate.half_width()
+    detectable_pct = detectable_slowdown_pct(
+        case.tolerance, half_width, estimate.degrees_of_freedom
+    )
+    filled = _with(
+        filled,
+        speedup=speedup,
+        half_width_pct=round(100 * half_width, 4),
+        detectable_pct=round(detectable_pct, 4),
+    )
+    if filled.tier is MeasurementTier.C:
+        return CaseOutcome(_with(filled, note="tier C"), estimate)
+    return CaseOutcome(_judged(filled, judge(speedup, case.tolerance)), estimate)
+
+
+def _filled(base: CaseResult, measured: Measured, expected: Expected) -> CaseResult:
+    """The case with its blocks, its tier and the reasons for it, but no interval yet."""
+    tier, reasons, evidence = tier_of(
         measured.blocks,
         locked_mhz=expected.locked_mhz,
         expects_gpu=expected.on_gpu,
         expects_nvml=expected.nvml,
     )
-    reasons = (*case.notes, *measured.reasons, *tier_reasons)
-    filled = _with(
+    return _with(
         base,
         tier=tier,
-        reasons=reasons,
+        reasons=(*base.reasons, *measured.reasons, *reasons),
         evidence=evidence,
         covers=COVERS,
         mode=measured.recipe.mode,
@@ -99,25 +120,6 @@ def summarise(
         candidate_ms=_median(measured.blocks, "candidate"),
         blocks=measured.blocks,
     )
-    estimate = measured.estimate
-    if estimate is None or len(measured.blocks) * 2 < expected.blocks:
-        text = "fewer than three workers a side, or than half of the planned blocks, are left"
-        return CaseOutcome(_refuse(filled, Reason(code="too-few-blocks", text=text)))
-    speedup = shown_speedup(estimate)
-    filled = _with(
-        filled,
-        speedup=speedup,
-        half_width_pct=round(100 * estimate.half_width(), 4),
-        detectable_pct=round(
-            detectable_slowdown_pct(
-                case.tolerance, estimate.half_width(), estimate.degrees_of_freedom
-            ),
-            4,
-        ),
-    )
-    if tier is MeasurementTier.C:
-        return CaseOutcome(_with(filled, note="tier C"), estimate)
-    return CaseOutcome(_judged(filled, judge(speedup, case.tolerance)), estimate)
 
 
 def refuse_unlike(outcome: CaseOutcome, differing: Sequence[str]) -> CaseOutcome:

@@ -6,6 +6,7 @@ from sns_gate.telemetry.identity import Listed, list_gpus, uuid_of, visible_uuid
 from sns_gate.telemetry.nvml import Gpu, nvidia_driver_present, open_gpu
 from sns_gate.telemetry.observer import GpuObserver
 from sns_gate.telemetry.sampler import ClockSampler
+from sns_gate.telemetry.watch import Watch
 
 __all__ = [
     "Census",
@@ -15,6 +16,7 @@ __all__ = [
     "Gpu",
     "GpuObserver",
     "Listed",
+    "Watch",
     "list_gpus",
     "nvidia_driver_present",
     "open_gpu",

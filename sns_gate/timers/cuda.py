@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sns_gate.protocol import Calibrated, Recipe, Sampled
+from sns_gate.protocol import SHORT_CALL_PAIRS, Calibrated, Recipe, Sampled
 from sns_gate.timers.base import Call
 from sns_gate.timers.driver import HOLD_LIMIT_NS, DeviceKernels
 
@@ -28,8 +28,6 @@ _MAX_PADDING_BYTES = 32 << 20
 _PADDING_STEP = 512
 _CALIBRATION_REGIONS = 5
 _WARM_CALLS = 20
-#: A call shorter than this many empty pairs of events would be measured with their cost.
-SHORT_CALL_PAIRS = 20
 
 
 class CudaTimer:
