@@ -125,18 +125,3 @@ def repository(tmp_path: Path) -> Path:
         tmp_path / "repo", {"pkg/__init__.py": WORK, "benchmarks/bench_work.py": BENCH,
                             ".gitignore": "result.json\n__pycache__/\n"}
     )  # fmt: skip
-
-
-def left_behind(folder: Path) -> dict[str, list[str]]:
-    """What a check may not leave: workers, worktrees, and temporary folders of dead processes."""
-    workers = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            except OSError:
-                continue
-            if "package/start.py" in line and f"sns-gate-{os.environ.get('TMPDIR', '')}" in line:
-                workers.append(line)
-    trees = git(folder, "worktree", "list", "--porcelain").count("worktree ") - 1
-    return {"workers": workers, "worktrees": ["extra"] * trees}

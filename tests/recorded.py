@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sns_gate import protocol
-from sns_gate.protocol import Calibrated, Placed, Recipe, Released, Reply, Request, Sampled
+from sns_gate.protocol import Calibrated, Placed, Released, Reply, Request, Sampled
 from sns_gate.types import CpuEvidence, GpuEvidence, Side
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -123,6 +123,3 @@ class SilentProgress:
 
     def block_done(self, case: str, done: int, planned: int, half_width: float | None) -> None:
         """A block is done."""
-
-
-ANY_RECIPE = Recipe("cold")

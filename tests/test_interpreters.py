@@ -208,6 +208,7 @@ def test_a_setuptools_editable_install_serves_neither_side_the_others_code(tmp_p
     assert ran.verdicts == {"square[n=2000]": "slower"}, ran.out + ran.err
     assert ran.result is not None
     assert ran.result.baseline.loaded == ran.result.candidate.loaded == ("lib/pkg/__init__.py",)
+    assert "import-removed" in [reason.code for reason in ran.result.disclosures]
     # Where nothing leads the baseline to its own code, the finder would lead it to the other's.
     lost = check(repository, "--python", str(python))
     assert lost.code == 2

@@ -143,6 +143,14 @@ class WorkerPool:
                 worker.loaded = replace(loaded, failures=(*loaded.failures, *aside))
         return lost
 
+    def _disclose_removed(self, started: Sequence[WorkerProcess]) -> None:
+        """Name what was taken out of the import system, once a side."""
+        for side in SIDES:
+            ready = [w.ready for w in started if w.side == side and w.ready is not None]
+            for what in sorted({text for found in ready for text in found.removed_finders}):
+                text = f"taken out of the {side}'s workers, as it serves other code: {what}"
+                self.disclosures.append(Reason(code="import-removed", text=text))
+
     def _find_killers(self, side: Side, error: WorkerError) -> None:
         """Set the benchmark files aside that end a worker which loads them.
 
@@ -179,6 +187,7 @@ class WorkerPool:
             except CallRaised as error:
                 worker.kill()
                 lost.append(error)
+        self._disclose_removed(started)
         for side in SIDES:
             count = len(self.workers(side))
             if count >= MIN_CLUSTERS:
