@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import BENCH, QUICK, WORK, check, clean_environment, commit, git, sns_gate
 
-SLOWER = WORK.replace("range(n)", "range(3 * n)")
-FASTER = WORK.replace("range(n)", "range(n // 3)")
+SLOWER = WORK.replace("range(n)", "range(6 * n)")
+FASTER = WORK.replace("range(n)", "range(n // 10)")
 CASE = "square[n=2000]"
 
 

@@ -203,7 +203,7 @@ def test_a_setuptools_editable_install_serves_neither_side_the_others_code(tmp_p
     )  # fmt: skip
     python = developer_environment(tmp_path / "env")
     pip(python, "-e", str(repository))
-    commit(repository, {"lib/pkg/__init__.py": WORK.replace("range(n)", "range(3 * n)")})
+    commit(repository, {"lib/pkg/__init__.py": WORK.replace("range(n)", "range(6 * n)")})
     ran = check(repository, "--python", str(python), "--pythonpath", "lib")
     assert ran.verdicts == {"square[n=2000]": "slower"}, ran.out + ran.err
     assert ran.result is not None
@@ -227,7 +227,7 @@ def test_a_compiled_extension_is_built_for_each_side_beside_a_scikit_build_edita
     python = developer_environment(tmp_path / "env")
     compiler = c_compiler(tmp_path)
     pip(python, "-e", str(repository), CC=compiler)
-    commit(repository, {"work.c": C_WORK.replace("i < n", "i < 3 * n")})
+    commit(repository, {"work.c": C_WORK.replace("i < n", "i < 6 * n")})
     command = "{python} -m pip install --no-deps --no-build-isolation --target {prefix} {worktree}"
     tools = f"{SITE.parent.parent.parent}/bin"
     ran = check(
