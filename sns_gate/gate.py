@@ -60,9 +60,9 @@ def check(
         _refuse_identical(request, sides)
         rig = Rig(request, settings, sides, scratch)
         rig.build(progress.stage)
-        ledger = Ledger(_header(settings, sides, rig.device, notes), save, _forgiven(settings))
+        ledger = Ledger(_header(settings, sides, rig.device.name, notes), save, _forgiven(settings))
         try:
-            with rig.device_to_itself(progress.stage):
+            with rig.device.to_itself(progress.stage):
                 outcomes = _measure_all(rig, ledger, progress)
                 _confirm_slower(rig, outcomes, ledger, progress)
         except (Terminated, KeyboardInterrupt) as error:
@@ -84,7 +84,7 @@ def _measure_all(rig: Rig, ledger: Ledger, progress: Progress) -> _Outcomes:
     with (
         rig.baseline_cases() as own,
         rig.pool("first") as pool,
-        Machine(rig.settings, rig.device, pool, rig.before) as machine,
+        Machine(rig.settings, rig.device, pool) as machine,
     ):
         roster = rig.roster(pool, own)
         ledger.order = tuple(case.spec.id for case in roster.planned)
@@ -128,7 +128,7 @@ def _measure_again(
     progress: Progress,
 ) -> None:
     deadlines = _Deadlines(rig.settings.budget, len(slower))
-    with rig.pool("second") as pool, Machine(rig.settings, rig.device, pool, rig.before) as machine:
+    with rig.pool("second") as pool, Machine(rig.settings, rig.device, pool) as machine:
         for case, first in slower:
             progress.case_started(case.spec.id, confirming=True)
             second = machine.measure(case, pool, deadlines.next(), progress)

@@ -11,6 +11,7 @@ from sns_gate.clocks import LockedClockPolicy
 from sns_gate.config import Settings
 from sns_gate.env.machine import fingerprint
 from sns_gate.errors import ConfigError
+from sns_gate.rig.device import Device
 from sns_gate.session import (
     CaseOutcome,
     CaseRun,
@@ -23,7 +24,7 @@ from sns_gate.session import (
     refuse_unlike,
     summarise,
 )
-from sns_gate.telemetry import Census, CpuObserver, Foreigners, GpuObserver, open_gpu, take
+from sns_gate.telemetry import CpuObserver, Foreigners, GpuObserver, open_gpu, take
 from sns_gate.types import SIDES, EnvironmentFingerprint, RevisionInfo, Side, Verdict
 from sns_gate.workers import WorkerPool
 
@@ -31,11 +32,11 @@ from sns_gate.workers import WorkerPool
 class Machine:
     """The device under the workers: its evidence, its fingerprint, one case at a time."""
 
-    def __init__(self, settings: Settings, device: str, pool: WorkerPool, before: Census) -> None:
+    def __init__(self, settings: Settings, device: Device, pool: WorkerPool) -> None:
         ready = [worker.ready for side in SIDES for worker in pool.workers(side) if worker.ready]
         self._settings = settings
         self._device = device
-        self._gpu = open_gpu(ready[0].gpu_uuid) if device != "cpu" else None
+        self._gpu = open_gpu(ready[0].gpu_uuid) if device.on_gpu else None
         self._timer_step_ns = ready[0].timer_step_ns
         self._rehearsed: set[str] = set()
         found = {side: self.fingerprint(side, pool) for side in SIDES}
@@ -43,11 +44,11 @@ class Machine:
         self._policy = _policy(settings, ready[0].gpu_uuid)
         cpu = CpuObserver(pool.pids)
         self._observer: Observer = (
-            cpu if device == "cpu" else GpuObserver(self._gpu, cpu, self._foreigners(before, pool))
+            GpuObserver(self._gpu, cpu, self._foreigners(pool)) if device.on_gpu else cpu
         )
 
-    def _foreigners(self, before: Census, pool: WorkerPool) -> Foreigners:
-        return Foreigners.between(before, take(self._gpu), len(pool.pids()))
+    def _foreigners(self, pool: WorkerPool) -> Foreigners:
+        return Foreigners.between(self._device.before, take(self._gpu), len(pool.pids()))
 
     def __enter__(self) -> Self:
         """Pin the clocks, if that was asked.
@@ -81,7 +82,7 @@ class Machine:
             mode=case.spec.mode,
             precision=self._settings.precision_for(case.tolerance),
             placements=self._settings.placements,
-            device=self._device,
+            device=self._device.name,
             seed=self._settings.seed,
             setup_timeout_s=self._settings.timeout,
             deadline_s=deadline_s,
@@ -92,7 +93,7 @@ class Machine:
         self._rehearsed.add(benchmark)
         measured = measure_case(pool.workers, run, self._observer, progress)
         expected = Expected(
-            on_gpu=self._device != "cpu",
+            on_gpu=self._device.on_gpu,
             nvml=self._gpu is not None,
             locked_mhz=self._policy.pinned_sm_mhz if self._policy else None,
             blocks=self._settings.processes * self._settings.placements,

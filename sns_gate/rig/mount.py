@@ -13,13 +13,11 @@ from pathlib import Path
 from sns_gate import protocol
 from sns_gate.config import Layers, Settings
 from sns_gate.discovery import PATTERN, find_files
-from sns_gate.errors import ConfigError, NothingCompared, RefusedRun, WorkerError
-from sns_gate.locking import hold, hold_some
+from sns_gate.errors import ConfigError, NothingCompared, WorkerError
 from sns_gate.revisions import Revision, build, import_paths
+from sns_gate.rig.device import Device
 from sns_gate.rig.sides import benchmark_folders, same_files
 from sns_gate.session import Policy, Roster, agree
-from sns_gate.stats import MIN_CLUSTERS
-from sns_gate.telemetry import Census, list_gpus, nvidia_driver_present, open_gpu, take, uuid_of
 from sns_gate.types import SIDES, Side
 from sns_gate.workers import (
     Launch,
@@ -62,14 +60,12 @@ class Rig:
         scratch: Path,
     ) -> None:
         self.settings = settings
-        self.before = Census(None, None, None)
-        self._cores: tuple[int, ...] = ()
         self.sides = sides
         self._environment = request.environment
         self._scratch = scratch
         self._python = _interpreter(settings, sides["candidate"].repository)
         self._start = private_package(scratch / "package")
-        self.device = _device(settings)
+        self.device = Device(settings, request.environment)
         self._folders = benchmark_folders(settings.benchmarks, sides)
         self._files = find_files(self._folders["candidate"])
         if not self._files:
@@ -84,34 +80,6 @@ class Rig:
             stage(f"building the {side}")
             environment = self._variables(side, "build", ())
             build(self.sides[side], self.settings.build, self._python, environment, BUILD_TIMEOUT_S)
-
-    @contextmanager
-    def device_to_itself(self, stage: Callable[[str], None]) -> Iterator[None]:
-        """Keep other checks off the GPU, or off the CPU cores, while this one runs.
-
-        Where CUDA's order of devices cannot be known from here, all GPUs are kept.
-        """
-        settings = self.settings
-        keep = (settings.state_dir, stage, settings.lock_timeout)
-        if self.device == "cpu":
-            cores = [f"cpu-{core}" for core in sorted(os.sched_getaffinity(0), reverse=True)]
-            with hold_some(cores, min(settings.cpus, len(cores)), *keep) as held:
-                self._cores = tuple(sorted(int(name.partition("-")[2]) for name in held))
-                yield
-            return
-        uuid = uuid_of(int(self.device.partition(":")[2]), self._environment)
-        gpu = open_gpu(uuid) if uuid else None
-        names = [uuid] if uuid else [listed.uuid for listed in list_gpus()]
-        with hold(names, *keep):
-            if gpu is not None and gpu.one_process_only():
-                raise RefusedRun(
-                    "exclusive-process",
-                    f"{self.device} is in an exclusive compute mode, so at most one worker could "
-                    f"use it, and a verdict needs {2 * MIN_CLUSTERS}; its owner can allow more "
-                    f"with 'nvidia-smi -i {uuid} -c DEFAULT'",
-                )
-            self.before = take(gpu)
-            yield
 
     def pool(self, name: str) -> WorkerPool:
         """Workers of both sides; each name has compiler and tuning caches of its own."""
@@ -189,14 +157,14 @@ class Rig:
         paths = import_paths(revision, self.settings.pythonpath)
         logs = self._scratch / "logs"
         logs.mkdir(exist_ok=True)
-        device = device or self.device
+        device = device or self.device.name
         hello = protocol.Hello(
             device=device,
             foreign_roots=_foreign_roots(revision, foreign),
             own_roots=(*map(str, paths), str(revision.root)),
             keep_editable=not self.settings.build,
             benchmark_roots=tuple({str(folder) for folder in self._shared_folders()}),
-            cpus=self._cores if device == "cpu" else (),
+            cpus=self.device.cores if device == "cpu" else (),
         )
         variables = self._variables(side, name, paths)
         if device == "cpu":
@@ -241,9 +209,3 @@ def _interpreter(settings: Settings, root: Path) -> Path:
             f"in; give the path of a Python interpreter with --python FILE"
         )
     return python
-
-
-def _device(settings: Settings) -> str:
-    if settings.device != "auto":
-        return "cuda:0" if settings.device == "cuda" else settings.device
-    return "cuda:0" if nvidia_driver_present() else "cpu"
