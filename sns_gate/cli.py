@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -26,6 +27,8 @@ from sns_gate.errors import (
 
 if TYPE_CHECKING:
     from sns_gate.config import Layers
+    from sns_gate.gate import Progress, Save
+    from sns_gate.types import GateResult
 
 _EXIT_OK, _EXIT_FAIL, _EXIT_USAGE, _EXIT_REFUSED, _EXIT_NOTHING, _EXIT_INTERNAL = 0, 1, 2, 3, 5, 70
 DEFAULT_RESULT = "result.json"
@@ -74,15 +77,8 @@ def _check(options: argparse.Namespace) -> int:
     if shutil.which("git") is None:
         raise UsageError("there is no git on PATH, so no revision can be read; install git")
     from sns_gate.gate import check
-    from sns_gate.report.json import ResultFile
-    from sns_gate.report.terminal import LiveProgress, PlainProgress, console_for, render
     from sns_gate.rig import CheckRequest
 
-    console = console_for(sys.stdout)
-    progress = LiveProgress(console) if console.is_terminal else PlainProgress(console)
-    file = ResultFile(Path(options.json).absolute())
-    file.require_writable()
-    file.discard_old()
     request = CheckRequest(
         folder=Path.cwd(),
         baseline=options.baseline,
@@ -90,9 +86,39 @@ def _check(options: argparse.Namespace) -> int:
         layers=_layers(options),
         environment=dict(os.environ),
     )
+    return _judged(lambda progress, save: check(request, progress, save), Path(options.json))
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from sns_gate.gate import compare
+    from sns_gate.rig import FunctionsRequest
+
+    if options.at_least is not None and not 0 < options.at_least < math.inf:
+        raise UsageError(f"--at-least is a speedup, such as 1.2, got {options.at_least}")
+    request = FunctionsRequest(
+        folder=Path.cwd(),
+        candidate=options.candidate,
+        baseline=options.baseline,
+        at_least=options.at_least,
+        layers=_layers(options),
+        environment=dict(os.environ),
+    )
+    return _judged(lambda progress, save: compare(request, progress, save), Path(options.json))
+
+
+def _judged(run: Callable[[Progress, Save], GateResult], path: Path) -> int:
+    """Run a check under its progress, keep its result, and show it."""
+    from sns_gate.report.json import ResultFile
+    from sns_gate.report.terminal import LiveProgress, PlainProgress, console_for, render
+
+    console = console_for(sys.stdout)
+    progress = LiveProgress(console) if console.is_terminal else PlainProgress(console)
+    file = ResultFile(path.absolute())
+    file.require_writable()
+    file.discard_old()
     progress.start()
     try:
-        result = check(request, progress, file.save)
+        result = run(progress, file.save)
     except BaseException:
         progress.stop()
         if file.latest is not None and file.latest.cases:
@@ -160,7 +186,7 @@ def _layers(options: argparse.Namespace) -> Layers:
     given = {
         option.name: value
         for option in setting_options()
-        if (value := getattr(options, option.name.replace("-", "_"))) is not None
+        if (value := getattr(options, option.name.replace("-", "_"), None)) is not None
     }
     for name in ("benchmarks", "python", "state-dir"):  # as the user's shell means them
         if name in given:
@@ -178,6 +204,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"sns-gate {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_check(commands, with_settings="check" in given)
+    _add_compare(commands, with_settings="compare" in given)
     report = commands.add_parser("report", help="show a result file again, without a GPU")
     report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
     report.set_defaults(run=_report)
@@ -221,22 +248,59 @@ def _add_check(
         metavar="REF",
         help="revision to judge (default: the working tree as it is, uncommitted changes included)",
     )
-    check.add_argument(
+    _add_result(check)
+    if with_settings:  # they cost an import that 'sns-gate --help' need not wait for
+        _add_settings(check, of_revisions=True)
+
+
+def _add_compare(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], *, with_settings: bool
+) -> None:
+    compare = commands.add_parser(
+        "compare",
+        help="judge one set-up function's work against another's, without any repository",
+        description="Judges the work of one set-up function against another's: both are timed now, "
+        "alternately, in several processes on the same device, from the code as it lies here.",
+        epilog="example:\n  sns-gate compare kernels:fused_softmax kernels:torch_softmax "
+        "--at-least 1.2\n\nEach builds its inputs and returns the callable to time, as under "
+        "@benchmark, whose\nparameters hold for both where the candidate has them.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+    )
+    compare.set_defaults(run=_compare)
+    compare.add_argument("-h", "--help", action=_CheckHelp, help="show this help and exit")
+    what = "module:function or file.py:function"
+    compare.add_argument("candidate", metavar="CANDIDATE", help=f"set-up to judge, {what}")
+    compare.add_argument("baseline", metavar="BASELINE", help=f"set-up to compare with, {what}")
+    compare.add_argument(
+        "--at-least",
+        metavar="SPEEDUP",
+        type=float,
+        help="speedup below which it is slower, 1.2 for a fifth faster (default: no slower than "
+        "the tolerance)",
+    )
+    _add_result(compare)
+    if with_settings:
+        _add_settings(compare, of_revisions=False)
+
+
+def _add_result(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
         "--json",
         metavar="FILE",
         default=DEFAULT_RESULT,
         help=f"where the result is kept, saved after every case (default: {DEFAULT_RESULT})",
     )
-    if with_settings:  # they cost an import that 'sns-gate --help' need not wait for
-        _add_settings(check)
 
 
-def _add_settings(check: argparse.ArgumentParser) -> None:
+def _add_settings(command: argparse.ArgumentParser, *, of_revisions: bool) -> None:
     """Every setting is an option of the same name."""
     from sns_gate.config import setting_options
 
     for option in setting_options():
-        check.add_argument(
+        if option.of_revisions and not of_revisions:
+            continue
+        command.add_argument(
             f"--{option.name}",
             metavar=option.metavar,
             action="append" if option.repeats else "store",
@@ -262,7 +326,7 @@ class _CheckHelp(argparse.Action):
 
         del namespace, values, option_string
         rows = "\n".join(f"  {int(code):>3}  {text}" for code, text in EXIT_MEANINGS.items())
-        parser.epilog = f"exit codes:\n{rows}"
+        parser.epilog = "\n\n".join(filter(None, (parser.epilog, f"exit codes:\n{rows}")))
         parser.print_help()
         parser.exit(_EXIT_OK)
 

@@ -57,7 +57,7 @@ class Settings(Record):
     benchmarks: Path = Field(
         Path("benchmarks"),
         description="folder of bench_*.py files; may lie outside the repository",
-        json_schema_extra={"metavar": "DIR", "policy": True},
+        json_schema_extra={"metavar": "DIR", "policy": True, "of": "revisions"},
     )
     filter: Words = Field(
         (),
@@ -153,7 +153,7 @@ class Settings(Record):
         (),
         description="command run in each revision before measuring, with {worktree}, {prefix} "
         "and {python}; may be repeated",
-        json_schema_extra={"metavar": "COMMAND"},
+        json_schema_extra={"metavar": "COMMAND", "of": "revisions"},
     )
     pythonpath: Words | None = Field(
         None,
@@ -180,7 +180,7 @@ class Settings(Record):
         "candidate",
         description="the revision whose configuration says what passes; baseline for pull "
         "requests; a file's own word for it is read from the baseline",
-        json_schema_extra={"metavar": "SIDE", "policy": True},
+        json_schema_extra={"metavar": "SIDE", "policy": True, "of": "revisions"},
     )
 
     @model_validator(mode="before")
@@ -223,25 +223,32 @@ class Option:
         metavar: what its value is called.
         help: what it does, with its default.
         repeats: it may be given several times.
+        of_revisions: it means something only where two revisions are compared.
     """
 
     name: str
     metavar: str
     help: str
     repeats: bool
+    of_revisions: bool
 
 
 def setting_options() -> list[Option]:
     """Every setting as an option, in their order."""
     options = []
     for name, field in Settings.model_fields.items():
-        extra = field.json_schema_extra
-        metavar = str(extra["metavar"]) if isinstance(extra, dict) else name.upper()
+        extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
         text, default = field.description or "", field.default
         if default not in (None, ()) and "default:" not in text:
             text = f"{text} (default: {default})"
         options.append(
-            Option(kebab(name), metavar, text, isinstance(default, tuple) or name == "pythonpath")
+            Option(
+                name=kebab(name),
+                metavar=str(extra.get("metavar", name.upper())),
+                help=text,
+                repeats=isinstance(default, tuple) or name == "pythonpath",
+                of_revisions=extra.get("of") == "revisions",
+            )
         )
     return options
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import importlib
 import importlib.util
 import inspect
 import itertools
+import math
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -36,6 +39,9 @@ class Benchmark:
         mode: ``auto``, ``cold`` (the cache is flushed before each call) or ``warm``.
         file: where it is defined.
         line: the line of its decorator.
+        reference: set-up of another implementation to compare with, None where there is none.
+        at_least: speedup over the reference that is asked for, None where the tolerance says it.
+        revisions: whether the two revisions are compared; without, the reference alone is.
     """
 
     setup: Setup
@@ -45,35 +51,56 @@ class Benchmark:
     mode: str
     file: str
     line: int
+    reference: Setup | None = None
+    at_least: float | None = None
+    revisions: bool = True
 
 
 @dataclass(frozen=True)
 class Case:
-    """A benchmark at one set of parameters."""
+    """A benchmark at one set of parameters, against the other revision or against its reference.
+
+    Attributes:
+        benchmark: that it belongs to.
+        params: a value for each parameter.
+        id: unique in a check.
+        reference: name of the reference it is compared with, empty for the other revision.
+    """
 
     benchmark: Benchmark
     params: Mapping[str, Any]
     id: str
+    reference: str = ""
 
     @property
     def digest(self) -> str:
-        """What tells two versions of the set-up apart: its source, empty where there is none."""
+        """What tells two versions of the set-ups apart: their source, empty where it is unknown."""
+        setups = [self.benchmark.setup]
+        if self.reference and self.benchmark.reference is not None:
+            setups.append(self.benchmark.reference)
         try:
-            source = inspect.getsource(inspect.unwrap(self.benchmark.setup))
+            source = "\n".join(inspect.getsource(inspect.unwrap(setup)) for setup in setups)
         except (OSError, TypeError):
             return ""
         return hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
 
-    def build(self, device: str) -> Callable[[], object]:
+    def build(self, device: str, *, as_reference: bool = False) -> Callable[[], object]:
         """Run the set-up and return the callable to time.
+
+        Args:
+            device: handed to a set-up that has a parameter of that name.
+            as_reference: run the reference's set-up, if this case is compared with one.
 
         Raises:
             TypeError: the set-up returned something that cannot be called without arguments.
         """
+        setup = self.benchmark.setup
+        if as_reference and self.reference and self.benchmark.reference is not None:
+            setup = self.benchmark.reference
         arguments = dict(self.params)
-        if "device" in inspect.signature(self.benchmark.setup).parameters:
+        if "device" in inspect.signature(setup).parameters:
             arguments["device"] = device
-        call = self.benchmark.setup(**arguments)
+        call = setup(**arguments)
         if not callable(call):
             raise TypeError(
                 f"benchmark '{self.benchmark.name}' returned {type(call).__name__}, so there is "
@@ -92,10 +119,13 @@ def benchmark(
     name: str | None = None,
     tolerance: float | None = None,
     mode: str = "auto",
+    reference: Setup | None = None,
+    at_least: float | None = None,
+    revisions: bool = True,
 ) -> Callable[[_F], _F]: ...
 
 
-def benchmark(
+def benchmark(  # noqa: PLR0913 (everything that a benchmark may say, by name alone)
     function: _F | None = None,
     /,
     *,
@@ -103,6 +133,9 @@ def benchmark(
     name: str | None = None,
     tolerance: float | None = None,
     mode: str = "auto",
+    reference: Setup | None = None,
+    at_least: float | None = None,
+    revisions: bool = True,
 ) -> _F | Callable[[_F], _F]:
     """Mark a set-up function as a benchmark.
 
@@ -116,10 +149,17 @@ def benchmark(
         tolerance: largest increase in time worth letting pass for these cases.
         mode: ``cold`` flushes the cache before each call, ``warm`` does not, ``auto`` is cold
             wherever a call is long enough.
+        reference: set-up of another implementation, with the same parameters. It makes a further
+            case: this benchmark against the reference, both on the candidate's code.
+        at_least: the speedup over the reference below which that case is slower, 1.2 for a fifth
+            faster than it (default: no slower than it by more than the tolerance).
+        revisions: whether the two revisions are compared as well; ``False`` leaves the reference.
 
     Raises:
-        ValueError: an empty parameter, a tolerance outside (0, 1) or an unknown mode.
+        ValueError: an empty parameter, a tolerance outside (0, 1), an unknown mode, or ``at_least``
+            or ``revisions=False`` without a reference.
     """
+    _refuse_unclear(reference, at_least, revisions=revisions)
     if tolerance is not None and not 0 < tolerance < 1:
         raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
     if mode not in MODES:
@@ -139,11 +179,24 @@ def benchmark(
                 mode=mode,
                 file=code.co_filename,
                 line=code.co_firstlineno,
+                reference=reference,
+                at_least=at_least,
+                revisions=revisions,
             )
         )
         return setup
 
     return register(function) if function is not None else register
+
+
+def _refuse_unclear(reference: Setup | None, at_least: float | None, *, revisions: bool) -> None:
+    if reference is None and (at_least is not None or not revisions):
+        raise ValueError(
+            "at_least and revisions=False speak of a comparison with a reference, and there is "
+            "none; name the set-up of another implementation with reference="
+        )
+    if at_least is not None and not 0 < at_least < math.inf:
+        raise ValueError(f"at_least is a speedup, such as 1.2, got {at_least}")
 
 
 def find_files(folder: Path) -> list[Path]:
@@ -166,7 +219,7 @@ def load_file(path: str) -> list[Case]:
         ImportError: the file cannot be found or read as Python.
         BaseException: whatever the file raises.
     """
-    name = f"_sns_gate_{Path(path).stem}_{abs(hash(path)):x}"
+    name = _module_name(path)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no Python file")
@@ -187,13 +240,60 @@ def load_file(path: str) -> list[Case]:
     ]
 
 
+def load_functions(candidate: str, baseline: str) -> list[Case]:
+    """The cases of a set-up function compared with another, by name.
+
+    Where the candidate's is a benchmark, its parameters and its mode hold for both.
+
+    Args:
+        candidate: ``module:function`` or ``file.py:function``.
+        baseline: likewise.
+
+    Raises:
+        ValueError: a name is of another form, or names nothing that can be called.
+        BaseException: whatever importing it raises.
+    """
+    setup, reference = _named(candidate), _named(baseline)
+    code = inspect.unwrap(setup).__code__
+    found = Benchmark(
+        setup, setup.__name__, {}, None, "auto", code.co_filename, code.co_firstlineno
+    )
+    found = next((known for known in reversed(_registered) if known.setup is setup), found)
+    return cases_of(replace(found, reference=reference, at_least=None, revisions=False))
+
+
+def _named(name: str) -> Setup:
+    place, _, attribute = name.rpartition(":")
+    if not place or not attribute:
+        raise ValueError(f"'{name}' is no module:function and no file.py:function")
+    if place.endswith(".py"):
+        load_file(os.path.abspath(place))  # noqa: PTH100 (load_file takes a string)
+        module = sys.modules[_module_name(os.path.abspath(place))]  # noqa: PTH100
+    else:
+        module = importlib.import_module(place)
+    found = getattr(module, attribute, None)
+    if not inspect.isfunction(found):
+        raise ValueError(
+            f"'{attribute}' in {place} is no function, so there is no set-up to run; name a "
+            f"function that builds inputs and returns the callable to time"
+        )
+    return found
+
+
+def _module_name(path: str) -> str:
+    return f"_sns_gate_{Path(path).stem}_{abs(hash(path)):x}"
+
+
 def _is_its_own(found: Benchmark, path: str) -> bool:
     """A benchmark of another benchmark file that this one imports is counted there."""
     return found.file == path or not fnmatch.fnmatch(Path(found.file).name, PATTERN)
 
 
 def cases_of(found: Benchmark) -> list[Case]:
-    """The cases of one benchmark: the product of its parameters, last one fastest."""
+    """The cases of one benchmark: the product of its parameters, last one fastest.
+
+    Where it has a reference, the case against it follows the one against the other revision.
+    """
     names = list(found.params)
     labels = [_labels(found.params[name]) for name in names]
     cases = []
@@ -202,7 +302,12 @@ def cases_of(found: Benchmark) -> list[Case]:
         shown = ",".join(
             f"{n}={labels[k][i]}" for k, (n, i) in enumerate(zip(names, choice, strict=True))
         )
-        cases.append(Case(found, values, f"{found.name}[{shown}]" if shown else found.name))
+        id_ = f"{found.name}[{shown}]" if shown else found.name
+        if found.revisions:
+            cases.append(Case(found, values, id_))
+        if found.reference is not None:
+            reference = getattr(found.reference, "__name__", "reference")
+            cases.append(Case(found, values, f"{id_} vs {reference}", reference))
     return cases
 
 

@@ -1,9 +1,10 @@
-"""The story of one check, from two references to a judged result; every effect is passed in."""
+"""The story of one check, from what is asked to a judged result; every effect is passed in."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -11,7 +12,14 @@ from sns_gate import __version__, session
 from sns_gate.config import Settings, read_file
 from sns_gate.errors import NothingCompared, RefusedRun, Terminated, WorkerError
 from sns_gate.revisions import Revision, scratch_folder
-from sns_gate.rig import CheckRequest, Machine, Rig, both_revisions
+from sns_gate.rig import (
+    CheckRequest,
+    FunctionsRequest,
+    FunctionsRig,
+    Machine,
+    Rig,
+    both_revisions,
+)
 from sns_gate.rig.machine import short_file
 from sns_gate.session import CaseOutcome, Ledger, PlannedCase
 from sns_gate.types import CaseResult, GateResult, Outcome, Reason, RevisionInfo, Side, Verdict
@@ -35,9 +43,10 @@ class Progress(session.Progress, Protocol):
         """A case has its verdict, which a confirmation may still replace."""
 
 
-def check(
-    request: CheckRequest, progress: Progress, save: Callable[[GateResult], None]
-) -> GateResult:
+Save = Callable[[GateResult], None]
+
+
+def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
     """Time the candidate against a freshly timed baseline and judge every case.
 
     Args:
@@ -60,76 +69,126 @@ def check(
         _refuse_identical(request, sides)
         rig = Rig(request, settings, sides, scratch)
         rig.build(progress.stage)
-        ledger = Ledger(_header(settings, sides, rig.device.name, notes), save, _forgiven(settings))
-        try:
-            with rig.device.to_itself(progress.stage):
-                outcomes = _measure_all(rig, ledger, progress)
-                _confirm_slower(rig, outcomes, ledger, progress)
-        except (Terminated, KeyboardInterrupt) as error:
-            ledger.cut_short(_ending(error))
-            raise
-        except (RefusedRun, WorkerError):
-            ledger.cut_short(ExitCode.REFUSED)
-            raise
-        return ledger.close()
+        header = _header(
+            settings, rig.device.name, _info(sides["baseline"]), _info(sides["candidate"])
+        )
+        ledger = Ledger(header, save, _forgiven(settings))
+        ledger.disclose((*notes, *_dirty(sides["candidate"])))
+        return _judged(rig, ledger, progress)
 
 
-_Outcomes = dict[str, tuple[PlannedCase, CaseOutcome]]
+def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateResult:
+    """Time one set-up function's work against another's and judge every case; as ``check``.
+
+    Both run the code as it lies in the request's folder, so no repository is needed.
+    """
+    with scratch_folder() as scratch:
+        settings = request.layers.over(read_file(request.folder))
+        rig = FunctionsRig(request, settings, scratch)
+        names = RevisionInfo(ref=request.baseline), RevisionInfo(ref=request.candidate)
+        ledger = Ledger(_header(settings, rig.device.name, *names), save, _forgiven(settings))
+        return _judged(rig, ledger, progress)
 
 
-def _measure_all(rig: Rig, ledger: Ledger, progress: Progress) -> _Outcomes:
-    """Every case, on workers that stay alive for all of them."""
+def _judged(rig: Rig | FunctionsRig, ledger: Ledger, progress: Progress) -> GateResult:
+    """Measure, confirm and close, or save what there is."""
+    try:
+        with rig.device.to_itself(progress.stage):
+            rounds = _measure_all(rig, ledger, progress)
+            _confirm_slower(rig, rounds, ledger, progress)
+    except (Terminated, KeyboardInterrupt) as error:
+        ledger.cut_short(_ending(error))
+        raise
+    except (RefusedRun, WorkerError):
+        ledger.cut_short(ExitCode.REFUSED)
+        raise
+    return ledger.close()
+
+
+@dataclass
+class _Round:
+    """Cases that the workers of one kind of pool can measure, and what they measured."""
+
+    start: Callable[[str], WorkerPool]
+    outcomes: list[tuple[PlannedCase, CaseOutcome]] = field(default_factory=list)
+
+    @property
+    def slower(self) -> list[tuple[PlannedCase, CaseOutcome]]:
+        """What is about to be called slower."""
+        return [(c, o) for c, o in self.outcomes if o.result.verdict is Verdict.SLOWER]
+
+
+def _measure_all(rig: Rig | FunctionsRig, ledger: Ledger, progress: Progress) -> list[_Round]:
+    """Every case, on workers that stay alive for all cases of their kind."""
     progress.stage(f"starting {2 * rig.settings.processes} workers")
-    outcomes: _Outcomes = {}
+    revisions, references = _Round(rig.pool), _Round(rig.reference_pool)
     with (
         rig.baseline_cases() as own,
         rig.pool("first") as pool,
         Machine(rig.settings, rig.device, pool) as machine,
     ):
         roster = rig.roster(pool, own)
-        ledger.order = tuple(case.spec.id for case in roster.planned)
+        ledger.order = roster.order
         ledger.disclose(pool.disclosures)
+        ledger.describe(*_described(rig, machine, pool, ledger))
         ledger.add(*(_located(case, rig) for case in roster.decided))
-        progress.cases_known(len(roster.planned))
-        deadlines = _Deadlines(rig.settings.budget, len(roster.planned))
+        progress.cases_known(len(roster.order))
+        deadlines = _Deadlines(rig.settings.budget, len(roster.order))
         for case in roster.planned:
-            progress.case_started(case.spec.id, confirming=False)
-            outcome = machine.measure(case, pool, deadlines.next(), progress)
-            outcomes[case.spec.id] = (case, outcome)
+            outcome = _measure(case, machine, pool, deadlines, progress)
+            revisions.outcomes.append((case, outcome))
             ledger.describe(*_described(rig, machine, pool, ledger))
             ledger.add(_located(_provisional(outcome), rig))
-            progress.case_finished(outcome.result)
-    return outcomes
+    if not roster.against_references:
+        return [revisions]
+    progress.stage(f"starting {2 * rig.settings.processes} workers for the references")
+    with (
+        rig.reference_pool("first") as pool,
+        Machine(rig.settings, rig.device, pool) as machine,
+    ):
+        for case in roster.against_references:
+            outcome = _measure(case, machine, pool, deadlines, progress)
+            references.outcomes.append((case, outcome))
+            ledger.add(_located(_provisional(outcome), rig))
+    return [revisions, references]
 
 
-def _confirm_slower(rig: Rig, outcomes: _Outcomes, ledger: Ledger, progress: Progress) -> None:
+def _measure(
+    case: PlannedCase,
+    machine: Machine,
+    pool: WorkerPool,
+    deadlines: _Deadlines,
+    progress: Progress,
+) -> CaseOutcome:
+    progress.case_started(case.spec.id, confirming=False)
+    outcome = machine.measure(case, pool, deadlines.next(), progress)
+    progress.case_finished(outcome.result)
+    return outcome
+
+
+def _confirm_slower(
+    rig: Rig | FunctionsRig, rounds: Sequence[_Round], ledger: Ledger, progress: Progress
+) -> None:
     """Cases about to be called slower once more, in new processes with fresh caches."""
-    slower = [
-        (case, outcome)
-        for case, outcome in outcomes.values()
-        if outcome.result.verdict is Verdict.SLOWER
-    ]
-    if not slower:
-        return
-    progress.stage(f"confirming {len(slower)} slower in new workers")
-    try:
-        _measure_again(rig, slower, len(outcomes), ledger, progress)
-    except (RefusedRun, WorkerError) as error:
-        # What has no second measurement stands as unconfirmed already.
-        text = f"a second measurement could not be made: {error}"
-        ledger.disclose([Reason(code="unconfirmed", text=text)])
+    cases = sum(len(one.outcomes) for one in rounds)
+    for one in rounds:
+        if not one.slower:
+            continue
+        progress.stage(f"confirming {len(one.slower)} slower in new workers")
+        try:
+            _measure_again(rig, one, cases, ledger, progress)
+        except (RefusedRun, WorkerError) as error:
+            # What has no second measurement stands as unconfirmed already.
+            text = f"a second measurement could not be made: {error}"
+            ledger.disclose([Reason(code="unconfirmed", text=text)])
 
 
 def _measure_again(
-    rig: Rig,
-    slower: Sequence[tuple[PlannedCase, CaseOutcome]],
-    cases: int,
-    ledger: Ledger,
-    progress: Progress,
+    rig: Rig | FunctionsRig, one: _Round, cases: int, ledger: Ledger, progress: Progress
 ) -> None:
-    deadlines = _Deadlines(rig.settings.budget, len(slower))
-    with rig.pool("second") as pool, Machine(rig.settings, rig.device, pool) as machine:
-        for case, first in slower:
+    deadlines = _Deadlines(rig.settings.budget, len(one.slower))
+    with one.start("second") as pool, Machine(rig.settings, rig.device, pool) as machine:
+        for case, first in one.slower:
             progress.case_started(case.spec.id, confirming=True)
             second = machine.measure(case, pool, deadlines.next(), progress)
             result = session.confirmed(first, second, cases)
@@ -192,32 +251,31 @@ def _refuse_identical(request: CheckRequest, sides: Mapping[Side, Revision]) -> 
 
 
 def _header(
-    settings: Settings,
-    sides: Mapping[Side, Revision],
-    device: str,
-    notes: tuple[Reason, ...],
+    settings: Settings, device: str, baseline: RevisionInfo, candidate: RevisionInfo
 ) -> GateResult:
-    dirty = sides["candidate"].changed_files
-    if dirty:
-        text = f"the candidate is a working tree with {len(dirty)} uncommitted changes"
-        notes = (*notes, Reason(code="dirty", text=text))
     return GateResult(
         tool_version=__version__,
         verdict=Outcome.NOTHING_COMPARED,
         exit_code=ExitCode.NOTHING_COMPARED,
         complete=False,
         tolerance=settings.tolerance,
-        baseline=_info(sides["baseline"]),
-        candidate=_info(sides["candidate"]),
+        baseline=baseline,
+        candidate=candidate,
         device=device,
         seed=settings.seed,
         processes=settings.processes,
         placements=settings.placements,
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=0.0,
-        disclosures=notes,
         cases=(),
     )
+
+
+def _dirty(candidate: Revision) -> Iterator[Reason]:
+    if candidate.dirty:
+        count = len(candidate.changed_files)
+        text = f"the candidate is a working tree with {count} uncommitted changes"
+        yield Reason(code="dirty", text=text)
 
 
 def _info(revision: Revision) -> RevisionInfo:
@@ -234,23 +292,23 @@ def _ending(error: BaseException) -> ExitCode:
 
 
 def _described(
-    rig: Rig, machine: Machine, pool: WorkerPool, ledger: Ledger
+    rig: Rig | FunctionsRig, machine: Machine, pool: WorkerPool, ledger: Ledger
 ) -> tuple[RevisionInfo, RevisionInfo]:
     known = ledger.header
     pool.revive()
     return (
-        machine.describe("baseline", known.baseline, rig.sides["baseline"].root, pool),
-        machine.describe("candidate", known.candidate, rig.sides["candidate"].root, pool),
+        machine.describe("baseline", known.baseline, rig.roots["baseline"], pool),
+        machine.describe("candidate", known.candidate, rig.roots["candidate"], pool),
     )
 
 
-def _located(case: CaseResult, rig: Rig) -> CaseResult:
+def _located(case: CaseResult, rig: Rig | FunctionsRig) -> CaseResult:
     """Its file relative to the repository, the same for every machine that reads the result."""
     if case.file is None:
         return case
     file = case.file
-    for revision in rig.sides.values():
-        file = short_file(file, revision.root)
+    for root in rig.roots.values():
+        file = short_file(file, root)
     return case.model_copy(update={"file": file})
 
 

@@ -28,6 +28,8 @@ class CaseSpec:
         mode: as it asks.
         source: the benchmark file that was asked for, whichever was loaded.
         digest: of the set-up's source, empty where there is none.
+        reference: name of the reference it is compared with, empty for the other revision.
+        at_least: speedup over the reference that is asked for, None where the tolerance says it.
     """
 
     id: str
@@ -37,6 +39,8 @@ class CaseSpec:
     mode: str
     source: str = ""
     digest: str = ""
+    reference: str = ""
+    at_least: float | None = None
 
 
 @dataclass(frozen=True)
@@ -97,10 +101,19 @@ class Hello:
 
 @dataclass(frozen=True)
 class Load:
-    """Load benchmark files; a file that fails is tried at its fallback, where one is named."""
+    """Load benchmark files; a file that fails is tried at its fallback, where one is named.
+
+    Attributes:
+        files: of benchmarks.
+        fallbacks: one a file.
+        as_reference: this worker runs the references of the cases that have one.
+        functions: names of a candidate's and a baseline's set-up to compare, instead of files.
+    """
 
     files: tuple[str, ...]
     fallbacks: tuple[str | None, ...]
+    as_reference: bool = False
+    functions: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -120,19 +120,18 @@ def _cluster_variance(residuals: Sequence[float], workers: Sequence[Hashable]) -
     return count / (count - 1) * total / len(residuals) ** 2, count
 
 
-def detectable_slowdown_pct(
-    tolerance: float, half_width: float, degrees_of_freedom: float
-) -> float:
+def detectable_slowdown_pct(least: float, half_width: float, degrees_of_freedom: float) -> float:
     """The smallest slowdown (in % of time) that a check like this one calls slower 95 times in 100.
 
     Args:
-        tolerance: the share of time worth letting pass, 0.02 for 2%.
+        least: the speedup below which a case is slower, 1 / (1 + tolerance) as a rule; where more
+            is asked for than 1, the answer can be negative.
         half_width: of the 95% interval, on the log scale.
         degrees_of_freedom: of that interval.
     """
     freedoms, multipliers = zip(*_POWER_MULTIPLIERS, strict=True)
     multiplier = float(np.interp(degrees_of_freedom, freedoms, multipliers))
-    return 100 * math.expm1(math.log1p(tolerance) + multiplier * half_width)
+    return 100 * math.expm1(multiplier * half_width - math.log(least))
 
 
 def predicted_half_width(

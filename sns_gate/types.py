@@ -298,6 +298,12 @@ class CaseResult(Record):
     reasons: tuple[Reason, ...] = ()
     tier: MeasurementTier | None = None
     tolerance: float
+    reference: str | None = Field(
+        None, description="what stands on the baseline's side, where it is not the other revision"
+    )
+    at_least: float | None = Field(
+        None, description="speedup over the reference below which the case is slower"
+    )
     speedup: Speedup | None = None
     half_width_pct: float | None = None
     detectable_pct: float | None = Field(
@@ -314,6 +320,11 @@ class CaseResult(Record):
         None, description="the first measurement, where a confirmation followed"
     )
     blocks: tuple[Block, ...] = ()
+
+    @property
+    def least(self) -> float:
+        """The speedup below which the case is slower."""
+        return self.at_least if self.at_least is not None else 1 / (1 + self.tolerance)
 
 
 class RevisionInfo(Record):

@@ -74,19 +74,22 @@ def shown(estimate: float, bounds: tuple[float, float], level: float = 0.95) -> 
     return Speedup(estimate=middle, low=low, high=high, level=level)
 
 
-def judge(speedup: Speedup, tolerance: float) -> Judgement:
+def judge(speedup: Speedup, tolerance: float, at_least: float | None = None) -> Judgement:
     """The verdict on an interval; the first row of the design's table that fits holds.
 
     Args:
         speedup: baseline / candidate with its interval as shown.
         tolerance: the largest increase in time worth letting pass, 0.02 for 2%.
+        at_least: the speedup that is asked for, in place of 1 / (1 + tolerance).
     """
-    lower, upper = 1 / (1 + tolerance), 1 + tolerance
+    lower, upper = 1 / (1 + tolerance) if at_least is None else at_least, 1 + tolerance
     low, high = speedup.low, speedup.high
     if not (math.isfinite(low) and math.isfinite(high)):
         return Judgement(Verdict.REFUSED, "not finite")
     if high < lower:
-        return Judgement(Verdict.SLOWER)
+        return Judgement(
+            Verdict.SLOWER, "" if at_least is None else f"than the {at_least:g} times asked"
+        )
     if low < lower:
         return Judgement(Verdict.INCONCLUSIVE, "not faster" if high <= upper else "too wide")
     if high <= upper:

@@ -33,7 +33,9 @@ for line in sys.stdin:
 def launch(folder: Path, script: str, side: Side = "baseline") -> Launch:
     path = folder / "fake.py"
     path.write_text(FAKE + textwrap.indent(textwrap.dedent(script), "    "))
-    return Launch(side, (sys.executable, str(path)), dict(os.environ), folder, folder, HELLO, LOAD)
+    return Launch(
+        side, side, (sys.executable, str(path)), dict(os.environ), folder, folder, HELLO, LOAD
+    )
 
 
 def worker(folder: Path, script: str) -> WorkerProcess:
@@ -118,7 +120,7 @@ def counted(folder: Path, allowed: int) -> dict[Side, Launch]:
     for side in SIDES:
         made = launch(folder, script, side)
         found[side] = Launch(
-            side, made.command, {**os.environ, "SIDE": side}, folder, folder, HELLO, LOAD
+            side, side, made.command, {**os.environ, "SIDE": side}, folder, folder, HELLO, LOAD
         )
     return found
 

@@ -78,7 +78,7 @@ def _table(result: GateResult, console: Console) -> RenderableType:
             words.duration(case.candidate_ms),
             words.speedup(case),
             *([plot(case, reach, marks)] if plotted else []),
-            words.percent(case.detectable_pct),
+            words.detects(case),
             case.mode or "",
             case.tier.value if case.tier else "",
             Text(words.verdict(case), style=_STYLES[case.verdict]),
@@ -105,7 +105,7 @@ def plot(case: CaseResult, reach: float, marks: dict[str, str]) -> Text:
         return round((1 + max(-1.0, min(1.0, place))) * (PLOT_WIDTH - 1) / 2)
 
     cells[cell(1)] = marks["one"]
-    for edge in (1 + case.tolerance, 1 / (1 + case.tolerance)):
+    for edge in (1 + case.tolerance, case.least):
         cells[cell(edge)] = marks["edge"]
     for index in range(cell(case.speedup.low), cell(case.speedup.high) + 1):
         cells[index] = marks["line"]

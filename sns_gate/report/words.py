@@ -46,6 +46,13 @@ def percent(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}%"
 
 
+def detects(case: CaseResult) -> str:
+    """The slowdown, or where a speedup is asked for the speedup, that would have been seen."""
+    if case.detectable_pct is None or case.at_least is None:
+        return percent(case.detectable_pct)
+    return f"below {1 / (1 + case.detectable_pct / 100):.4f}"
+
+
 def speedup(case: CaseResult) -> str:
     """The estimate with its interval as judged."""
     if case.speedup is None:
@@ -60,7 +67,9 @@ def verdict(case: CaseResult) -> str:
 
 def revision(info: RevisionInfo) -> str:
     """What one side is, for a reader."""
-    commit = (info.commit or "")[:_SHORT_COMMIT]
+    if info.commit is None:
+        return info.ref
+    commit = info.commit[:_SHORT_COMMIT]
     if info.dirty:
         return f"{info.ref} on {commit} with {len(info.changed_files)} uncommitted changes"
     return commit if commit.startswith(info.ref) else f"{info.ref} at {commit}"
@@ -79,10 +88,19 @@ def headline(result: GateResult) -> str:
         return f"No case is slower {against}: {_counted(compared, 'case')} compared."
     parts = [
         f"{count} of {_counted(len(result.cases), 'case')} {_are(count)} {kind.value}"
-        + (f" {against}" if kind is Verdict.SLOWER else "")
+        + (f" {_than(result, kind, against)}" if kind is Verdict.SLOWER else "")
         for kind, count in worst
     ]
     return "; ".join(parts) + "."
+
+
+def _than(result: GateResult, kind: Verdict, against: str) -> str:
+    """What the cases of a verdict were compared with."""
+    alone = result.baseline.commit is not None  # else the baseline is the reference itself
+    references = [case.reference is not None for case in result.cases if case.verdict is kind]
+    if not alone or not any(references):
+        return against
+    return "than the reference" if all(references) else "than baseline or reference"
 
 
 def counts(cases: Sequence[CaseResult]) -> str:
@@ -95,10 +113,7 @@ def next_step(result: GateResult) -> str:
     """What a reader can do now, empty where there is nothing to do."""
     kinds = {case.verdict for case in result.cases}
     if Verdict.SLOWER in kinds:
-        case = next(case for case in result.cases if case.verdict is Verdict.SLOWER)
-        return (
-            f"measure it alone and more finely: sns-gate check --filter '{case.id}' --processes 6"
-        )
+        return _closer_look(result)
     if kinds & {Verdict.BROKEN, Verdict.WRONG}:
         return "mend what the traceback names, or the benchmark, and check again"
     if Verdict.REMOVED in kinds:
@@ -108,6 +123,13 @@ def next_step(result: GateResult) -> str:
     if Verdict.INCONCLUSIVE in kinds:
         return "narrow the intervals (--processes 8), or raise the tolerance (--tolerance 5%)"
     return ""
+
+
+def _closer_look(result: GateResult) -> str:
+    if result.baseline.commit is None:
+        return "measure more finely: add --processes 6"
+    case = next(case for case in result.cases if case.verdict is Verdict.SLOWER)
+    return f"measure it alone and more finely: sns-gate check --filter '{case.id}' --processes 6"
 
 
 def ordered(cases: Sequence[CaseResult]) -> list[CaseResult]:

@@ -1,7 +1,8 @@
-"""Both sides mounted on one device: where their code is, how workers start, what they run on."""
+"""Both sides on one device: where their code is, how workers start, what they run on."""
 
+from sns_gate.rig.functions import FunctionsRequest, FunctionsRig
 from sns_gate.rig.machine import Machine
 from sns_gate.rig.mount import CheckRequest, Rig
 from sns_gate.rig.sides import both_revisions
 
-__all__ = ["CheckRequest", "Machine", "Rig", "both_revisions"]
+__all__ = ["CheckRequest", "FunctionsRequest", "FunctionsRig", "Machine", "Rig", "both_revisions"]

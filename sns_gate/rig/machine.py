@@ -101,7 +101,9 @@ class Machine:
         outcome = summarise(case, measured, expected, time.monotonic() - start)
         if outcome.result.verdict in (Verdict.BROKEN, Verdict.ADDED):
             return outcome
-        return refuse_code(refuse_unlike(outcome, self._differing), pool.prove())
+        proven = pool.prove()
+        silent = [side for side in case.proven if not proven[side]]
+        return refuse_code(refuse_unlike(outcome, self._differing), silent)
 
     def describe(
         self, side: Side, info: RevisionInfo, root: Path, pool: WorkerPool

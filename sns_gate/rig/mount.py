@@ -1,31 +1,25 @@
-"""Both sides made ready to be measured: built, with their import paths and their workers."""
+"""Two revisions made ready to be measured: built, with their import paths and their workers."""
 
 from __future__ import annotations
 
 import fnmatch
-import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sns_gate import protocol
 from sns_gate.config import Layers, Settings
 from sns_gate.discovery import PATTERN, find_files
-from sns_gate.errors import ConfigError, NothingCompared, WorkerError
+from sns_gate.errors import NothingCompared, WorkerError
 from sns_gate.revisions import Revision, build, import_paths
 from sns_gate.rig.device import Device
+from sns_gate.rig.launching import Code, Launching
 from sns_gate.rig.sides import benchmark_folders, same_files
 from sns_gate.session import Policy, Roster, agree
 from sns_gate.types import SIDES, Side
-from sns_gate.workers import (
-    Launch,
-    WorkerPool,
-    WorkerProcess,
-    private_package,
-    worker_environment,
-)
+from sns_gate.workers import WorkerPool, WorkerProcess
 
 BUILD_TIMEOUT_S = 3600.0
 
@@ -50,7 +44,13 @@ class CheckRequest:
 
 
 class Rig:
-    """Both sides made ready to be measured: where their code is and how workers start."""
+    """Two revisions made ready to be measured: where their code is and how workers start.
+
+    Attributes:
+        settings: that hold.
+        device: to measure on.
+        sides: both revisions.
+    """
 
     def __init__(
         self,
@@ -61,11 +61,9 @@ class Rig:
     ) -> None:
         self.settings = settings
         self.sides = sides
-        self._environment = request.environment
-        self._scratch = scratch
-        self._python = _interpreter(settings, sides["candidate"].repository)
-        self._start = private_package(scratch / "package")
         self.device = Device(settings, request.environment)
+        home = sides["candidate"].repository
+        self._launching = Launching(settings, self.device, request.environment, scratch, home)
         self._folders = benchmark_folders(settings.benchmarks, sides)
         self._files = find_files(self._folders["candidate"])
         if not self._files:
@@ -74,28 +72,50 @@ class Rig:
                 f"compare; write a benchmark there or name another folder with --benchmarks DIR"
             )
 
+    @property
+    def roots(self) -> dict[Side, Path]:
+        """Where each side's files are."""
+        return {side: revision.root for side, revision in self.sides.items()}
+
     def build(self, stage: Callable[[str], None]) -> None:
         """Run the build commands of both sides, saying so first."""
         for side in SIDES if self.settings.build else ():
             stage(f"building the {side}")
-            environment = self._variables(side, "build", ())
-            build(self.sides[side], self.settings.build, self._python, environment, BUILD_TIMEOUT_S)
+            build(
+                self.sides[side],
+                self.settings.build,
+                self._launching.python,
+                self._launching.variables(side, "build", ()),
+                BUILD_TIMEOUT_S,
+            )
 
     def pool(self, name: str) -> WorkerPool:
         """Workers of both sides; each name has compiler and tuning caches of its own."""
         fallbacks = tuple(self._fallback(file) for file in self._files)
         files = tuple(map(str, self._files))
-        launches = {
-            "baseline": self._launch("baseline", name, protocol.Load(files, fallbacks)),
-            "candidate": self._launch(
-                "candidate", name, protocol.Load(files, (None,) * len(files))
-            ),
+        loads: dict[Side, protocol.Load] = {
+            "baseline": protocol.Load(files, fallbacks),
+            "candidate": protocol.Load(files, (None,) * len(files)),
         }
-        return WorkerPool(
-            {side: launches[side] for side in SIDES},
-            self.settings.processes,
-            self.settings.timeout,
-        )
+        launches = {
+            side: self._launching.launch(side, name, self._code(side), loads[side])
+            for side in SIDES
+        }
+        return WorkerPool(launches, self.settings.processes, self.settings.timeout)
+
+    def reference_pool(self, name: str) -> WorkerPool:
+        """Workers that all run the candidate's code, the baseline's side its references."""
+        files = tuple(map(str, self._files))
+        launches = {
+            side: self._launching.launch(
+                side,
+                f"{name}-references",
+                self._code("candidate"),
+                protocol.Load(files, (None,) * len(files), as_reference=side == "baseline"),
+            )
+            for side in SIDES
+        }
+        return WorkerPool(launches, self.settings.processes, self.settings.timeout)
 
     @contextmanager
     def baseline_cases(self) -> Iterator[Callable[[], protocol.Loaded | None]]:
@@ -108,7 +128,7 @@ class Rig:
             yield lambda: None
             return
         load = protocol.Load(tuple(map(str, own)), (None,) * len(own))
-        launch = self._launch("baseline", "listing", load, device="cpu")
+        launch = self._launching.listing("baseline", self._code("baseline"), load)
         lister = WorkerProcess(launch, 0)
         timeout_s = self.settings.timeout
 
@@ -130,51 +150,28 @@ class Rig:
         if baseline is None or candidate is None:
             raise WorkerError("a worker", "has not loaded its benchmarks")
         policy = Policy(self.settings.tolerance, self.settings.policy_from == "baseline")
+        wanted = partial(is_wanted, filters=self.settings.filter)
         own_files = own()
         folders = (self._folders["candidate"], self._folders["baseline"])
-        roster = agree(candidate, baseline, own_files or baseline, policy, self._wanted, folders)
-        if self.settings.filter and not (roster.planned or roster.decided):
-            known = ", ".join(case.id for case in candidate.cases) or "none"
-            raise NothingCompared(
-                f"no case matches {' or '.join(self.settings.filter)}, so there is nothing to "
-                f"compare; the cases are: {known}"
-            )
+        roster = agree(candidate, baseline, own_files or baseline, policy, wanted, folders)
+        if not (roster.order or roster.decided):
+            refuse_filter(self.settings.filter, candidate.cases)
         return roster
-
-    def _wanted(self, id_: str) -> bool:
-        filters = self.settings.filter
-        return not filters or any(f in id_ or fnmatch.fnmatchcase(id_, f) for f in filters)
 
     def _fallback(self, file: Path) -> str | None:
         own = self._folders["baseline"] / file.relative_to(self._folders["candidate"])
         return str(own) if own != file and own.is_file() else None
 
-    def _launch(
-        self, side: Side, name: str, load: protocol.Load, device: str | None = None
-    ) -> Launch:
+    def _code(self, side: Side) -> Code:
         other: Side = "candidate" if side == "baseline" else "baseline"
-        revision, foreign = self.sides[side], self.sides[other]
-        paths = import_paths(revision, self.settings.pythonpath)
-        logs = self._scratch / "logs"
-        logs.mkdir(exist_ok=True)
-        device = device or self.device.name
-        hello = protocol.Hello(
-            device=device,
-            foreign_roots=_foreign_roots(revision, foreign),
-            own_roots=(*map(str, paths), str(revision.root)),
+        revision = self.sides[side]
+        return Code(
+            root=revision.root,
+            paths=import_paths(revision, self.settings.pythonpath),
+            foreign=_foreign_roots(revision, self.sides[other]),
+            shared=tuple({str(folder) for folder in self._shared_folders()}),
             keep_editable=not self.settings.build,
-            benchmark_roots=tuple({str(folder) for folder in self._shared_folders()}),
-            cpus=self.device.cores if device == "cpu" else (),
         )
-        variables = self._variables(side, name, paths)
-        if device == "cpu":
-            variables.setdefault("OMP_NUM_THREADS", str(self.settings.cpus))
-        command = (str(self._python), str(self._start))
-        return Launch(side, command, variables, revision.root, logs, hello, load)
-
-    def _variables(self, side: Side, name: str, paths: Sequence[Path]) -> dict[str, str]:
-        caches = self._scratch / "caches" / name / side
-        return worker_environment(self._environment, self.settings.pass_env, paths, caches)
 
     def _shared_folders(self) -> list[Path]:
         """Folders of benchmarks, unless the code under test lies inside them."""
@@ -199,13 +196,20 @@ def _foreign_roots(own: Revision, other: Revision) -> tuple[str, ...]:
     return tuple(sorted({str(other.root), str(other.prefix)} | home))
 
 
-def _interpreter(settings: Settings, root: Path) -> Path:
-    if settings.python is None:
-        return Path(sys.executable)
-    python = root / settings.python
-    if not (python.is_file() and os.access(python, os.X_OK)):
-        raise ConfigError(
-            f"{python} is no program that we may run, so there is nothing to run workers "
-            f"in; give the path of a Python interpreter with --python FILE"
+def is_wanted(id_: str, filters: Sequence[str]) -> bool:
+    """Whether a case's id holds one of these texts or matches one as a pattern."""
+    return not filters or any(f in id_ or fnmatch.fnmatchcase(id_, f) for f in filters)
+
+
+def refuse_filter(filters: Sequence[str], cases: Sequence[protocol.CaseSpec]) -> None:
+    """Say which cases there are where a filter left none.
+
+    Raises:
+        NothingCompared: there is a filter.
+    """
+    if filters:
+        known = ", ".join(case.id for case in cases) or "none"
+        raise NothingCompared(
+            f"no case matches {' or '.join(filters)}, so there is nothing to compare; the cases "
+            f"are: {known}"
         )
-    return python

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -125,8 +125,13 @@ def measure_case(
         texts = (_reason(error.baseline), _reason(error.candidate))
         return BrokenCase(SIDES, texts)
     except WorkerError as error:
-        side: Side = "baseline" if error.worker.startswith("baseline") else "candidate"
+        side = _side_of(error, sides)
         return BrokenCase((side,), (_reason(error),))
+
+
+def _side_of(error: WorkerError, sides: Mapping[Side, Sequence[Worker]]) -> Side:
+    baseline = [worker.name for worker in sides["baseline"]]
+    return "baseline" if error.worker in baseline else "candidate"
 
 
 def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> Timing:

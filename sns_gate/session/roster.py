@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sns_gate.discovery import repeated_ids
@@ -21,20 +21,36 @@ class PlannedCase:
         tolerance: that governs it, by the policy's revision.
         notes: what a reader should know of its definition.
         known: the baseline's own files define it too, so that it is not new.
+        at_least: speedup over the reference that is asked for, None where the tolerance says it.
+        proven: sides that must be seen to have loaded code of their revision.
     """
 
     spec: CaseSpec
     tolerance: float
     notes: tuple[Reason, ...] = ()
     known: bool = True
+    at_least: float | None = None
+    proven: tuple[Side, ...] = SIDES
 
 
 @dataclass(frozen=True)
 class Roster:
-    """All expected cases: those to measure and those whose verdict is known already."""
+    """All expected cases.
+
+    Attributes:
+        planned: to measure with the workers that listed them.
+        decided: whose verdict is known already.
+        against_references: to measure with workers that run references on the candidate's code.
+    """
 
     planned: tuple[PlannedCase, ...]
     decided: tuple[CaseResult, ...]
+    against_references: tuple[PlannedCase, ...] = ()
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Ids of the cases to measure, in their order."""
+        return tuple(case.spec.id for case in (*self.planned, *self.against_references))
 
 
 @dataclass(frozen=True)
@@ -48,6 +64,32 @@ class Policy:
 
     tolerance: float
     from_baseline: bool
+
+    def governs(self, spec: CaseSpec, own: CaseSpec | None) -> PlannedCase:
+        """A case with the tolerance and ``at_least`` that hold, and where the sides differ.
+
+        Args:
+            spec: as the candidate defines it.
+            own: as the baseline's own files do, None where they do not.
+        """
+        asked = spec.tolerance if spec.tolerance is not None else self.tolerance
+        if not self.from_baseline:
+            return PlannedCase(spec, asked, known=own is not None, at_least=spec.at_least)
+        tolerance = own.tolerance if own and own.tolerance is not None else self.tolerance
+        at_least = own.at_least if own else None
+        notes = []
+        if tolerance != asked:
+            notes.append(_governed(f"a tolerance of {100 * asked:g}%", f"{100 * tolerance:g}%"))
+        if at_least != spec.at_least:
+            wanted = "none" if spec.at_least is None else f"{spec.at_least:g}"
+            holds = "none" if at_least is None else f"{at_least:g}"
+            notes.append(_governed(f"at_least {wanted}", holds))
+        return PlannedCase(spec, tolerance, tuple(notes), own is not None, at_least)
+
+
+def _governed(asked: str, holds: str) -> Reason:
+    text = f"the candidate asks for {asked}, the baseline's {holds} governs until this is merged"
+    return Reason(code="policy-from-baseline", text=text)
 
 
 def agree(
@@ -77,12 +119,18 @@ def agree(
     theirs = {case.id: case for case in own.cases}
     fell_back = {names.of(file) for file in baseline.fell_back}
     failed_own = {names.of(failure.file) for failure in own.failures}
+    asked = [spec for spec in candidate.cases if wanted(spec.id)]
+    references = [
+        _against_reference(spec, theirs.get(spec.id), policy) for spec in asked if spec.reference
+    ]
     planned: list[PlannedCase] = []
     decided: list[CaseResult] = []
-    for spec in filter(lambda spec: wanted(spec.id), candidate.cases):
+    for spec in asked:
+        if spec.reference:
+            continue
         there, name = on_baseline.get(spec.id), names.of(spec.source)
         if there is not None:
-            case = _plan(spec, theirs.get(spec.id), policy)
+            case = policy.governs(spec, theirs.get(spec.id))
             if name in fell_back and (not there.digest or there.digest != spec.digest):
                 decided.append(_other_body(case))
             else:
@@ -94,7 +142,7 @@ def agree(
             decided.append(_decided(spec, Verdict.ADDED, policy))
     decided += _gone(candidate, own, policy, wanted, names)
     decided += _unknown(candidate, baseline, own, policy, names)
-    return Roster(tuple(planned), tuple(decided))
+    return Roster(tuple(planned), tuple(decided), tuple(references))
 
 
 class _Names:
@@ -120,20 +168,14 @@ def _refuse_repeats(cases: Sequence[CaseSpec]) -> None:
         )
 
 
-def _plan(spec: CaseSpec, own: CaseSpec | None, policy: Policy) -> PlannedCase:
-    asked = spec.tolerance if spec.tolerance is not None else policy.tolerance
-    known = own is not None
-    if not policy.from_baseline:
-        return PlannedCase(spec, asked, known=known)
-    governing = own.tolerance if own and own.tolerance is not None else policy.tolerance
-    if governing == asked:
-        return PlannedCase(spec, governing, known=known)
-    note = Reason(
-        code="policy-from-baseline",
-        text=f"the candidate asks for a tolerance of {100 * asked:g}%, the baseline's "
-        f"{100 * governing:g}% governs until this change is merged",
-    )
-    return PlannedCase(spec, governing, (note,), known=known)
+def _against_reference(spec: CaseSpec, own: CaseSpec | None, policy: Policy) -> PlannedCase:
+    """A case of two callables of one revision; the baseline's code has no part in it."""
+    case = policy.governs(spec, own)
+    notes = case.notes
+    if policy.from_baseline and own is not None and own.digest != spec.digest:
+        text = f"the candidate changes this benchmark or {spec.reference}, which it is judged by"
+        notes = (*notes, Reason(code="reference-changed", text=text))
+    return replace(case, notes=notes, known=True, proven=("candidate",))
 
 
 def _gone(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sns_gate.session.measuring import BrokenCase, Measured
@@ -68,6 +68,8 @@ def summarise(
         line=case.spec.line,
         verdict=Verdict.REFUSED,
         tolerance=case.tolerance,
+        reference=case.spec.reference or None,
+        at_least=case.at_least,
         reasons=case.notes,
         seconds=round(seconds, 3),
     )
@@ -86,9 +88,7 @@ def summarise(
         text = "fewer than three workers a side, or than half of the planned blocks, are left"
         return CaseOutcome(_refuse(filled, Reason(code="too-few-blocks", text=text)))
     speedup, half_width = shown_speedup(estimate), estimate.half_width()
-    detectable_pct = detectable_slowdown_pct(
-        case.tolerance, half_width, estimate.degrees_of_freedom
-    )
+    detectable_pct = detectable_slowdown_pct(base.least, half_width, estimate.degrees_of_freedom)
     filled = _with(
         filled,
         speedup=speedup,
@@ -97,7 +97,7 @@ def summarise(
     )
     if filled.tier is MeasurementTier.C:
         return CaseOutcome(_with(filled, note="tier C"), estimate)
-    return CaseOutcome(_judged(filled, judge(speedup, case.tolerance)), estimate)
+    return CaseOutcome(_judged(filled, judge(speedup, case.tolerance, case.at_least)), estimate)
 
 
 def _filled(base: CaseResult, measured: Measured, expected: Expected) -> CaseResult:
@@ -138,14 +138,13 @@ def refuse_unlike(outcome: CaseOutcome, differing: Sequence[str]) -> CaseOutcome
     return CaseOutcome(_refuse(outcome.result, Reason(code="fingerprints-differ", text=text)))
 
 
-def refuse_code(outcome: CaseOutcome, own: Mapping[Side, Sequence[str]]) -> CaseOutcome:
+def refuse_code(outcome: CaseOutcome, silent: Sequence[Side]) -> CaseOutcome:
     """Refuse a case for which a side has not shown that it loaded its own code.
 
     Args:
         outcome: as measured.
-        own: files of each side's own code seen loaded.
+        silent: sides of whose own code no file was seen loaded.
     """
-    silent = [side for side, files in own.items() if not files]
     if not silent:
         return outcome
     text = (
@@ -167,7 +166,7 @@ def confirmed(first: CaseOutcome, second: CaseOutcome, cases: int) -> CaseResult
     if second.estimate is None or again.tier is MeasurementTier.C or screening is None:
         return unconfirmed(first, again.reasons)
     speedup = shown_speedup(second.estimate, confirmation_level(cases))
-    judged = judge(speedup, again.tolerance)
+    judged = judge(speedup, again.tolerance, again.at_least)
     if judged.verdict is Verdict.SLOWER:
         return _judged(_with(again, speedup=speedup, screening=screening), judged)
     reason = Reason(

@@ -50,6 +50,7 @@ class Workbench:
         self._cases: dict[str, discovery.Case] = {}
         self._calls: list[Callable[[], object]] = []
         self._input_bytes = 0
+        self._as_reference = False
 
     def open(self, hello: Hello) -> Ready:
         """Settle what may be imported from where, then open the device."""
@@ -72,6 +73,7 @@ class Workbench:
         fell_back: list[str] = []
         cases: list[discovery.Case] = []
         specs: list[CaseSpec] = []
+        self._as_reference = request.as_reference
         for file, fallback in zip(request.files, request.fallbacks, strict=True):
             found = self._load_one(file, failures)
             if found is None and fallback is not None:
@@ -79,6 +81,8 @@ class Workbench:
                 fell_back.extend([file] if found is not None else [])
             cases.extend(found or ())
             specs.extend(_spec(case, file) for case in found or ())
+        if request.functions is not None:
+            cases, specs = self._load_functions(*request.functions, failures)
         self._cases = {case.id: case for case in cases}
         # What is loaded by now stays, so that collecting before a placement costs little.
         gc.collect()
@@ -94,7 +98,7 @@ class Workbench:
         """Run the set-up once for the imports in it, and drop what it made."""
         timer, start = self._open_timer(), time.perf_counter_ns()
         seed_everything(request.seed)
-        case = self._cases[request.case].build(timer.device)
+        case = self._build(request.case)
         used = timer.allocated_bytes()
         del case
         timer.begin(request.seed)
@@ -103,7 +107,7 @@ class Workbench:
 
     def place(self, request: Place) -> Placed:
         """Set the case up at fresh addresses and call it until it is warm."""
-        timer, case = self._open_timer(), self._cases[request.case]
+        timer = self._open_timer()
         recipe = request.recipe or Recipe("warm")
         start = time.perf_counter_ns()
         if self._calls:  # a request before this one failed half-way
@@ -113,7 +117,7 @@ class Workbench:
         before = timer.allocated_bytes()
         for _ in range(recipe.copies):
             seed_everything(request.seed)
-            self._calls.append(case.build(timer.device))
+            self._calls.append(self._build(request.case))
         self._input_bytes = timer.allocated_bytes() - before
         for call in self._calls:
             for _ in range(WARM_UP_CALLS):
@@ -158,6 +162,9 @@ class Workbench:
             raise RuntimeError("the device is not open yet")
         return self._timer
 
+    def _build(self, case: str) -> Callable[[], object]:
+        return self._cases[case].build(self._open_timer().device, as_reference=self._as_reference)
+
     def _load_one(self, file: str, failures: list[LoadFailure]) -> list[discovery.Case] | None:
         folder = os.path.dirname(file)  # noqa: PTH120 (a string goes on sys.path)
         if folder not in sys.path and not isolation.is_foreign(folder, self._hello):
@@ -165,15 +172,37 @@ class Workbench:
         try:
             return discovery.load_file(file)
         except BaseException as error:  # noqa: BLE001 (a benchmark file may raise anything, SystemExit too)
-            text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-            failures.append(LoadFailure(file, f"{type(error).__name__}: {error}", text[-20_000:]))
+            failures.append(_load_failure(file, error))
             return None
+
+    def _load_functions(
+        self, candidate: str, baseline: str, failures: list[LoadFailure]
+    ) -> tuple[list[discovery.Case], list[CaseSpec]]:
+        try:
+            cases = discovery.load_functions(candidate, baseline)
+        except BaseException as error:  # noqa: BLE001 (importing may raise anything, SystemExit too)
+            failures.append(_load_failure(f"{candidate} and {baseline}", error))
+            return [], []
+        return cases, [_spec(case, case.benchmark.file) for case in cases]
+
+
+def _load_failure(what: str, error: BaseException) -> LoadFailure:
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return LoadFailure(what, f"{type(error).__name__}: {error}", text[-20_000:])
 
 
 def _spec(case: discovery.Case, source: str) -> CaseSpec:
     found = case.benchmark
     return CaseSpec(
-        case.id, found.file, found.line, found.tolerance, found.mode, source, case.digest
+        id=case.id,
+        file=found.file,
+        line=found.line,
+        tolerance=found.tolerance,
+        mode=found.mode,
+        source=source,
+        digest=case.digest,
+        reference=case.reference,
+        at_least=found.at_least if case.reference else None,
     )
 
 

@@ -26,7 +26,8 @@ class Launch:
     """How the workers of one side are started.
 
     Attributes:
-        side: whose code they run.
+        side: on whose side they stand.
+        title: what a message calls them.
         command: the interpreter and the file that starts a worker.
         environment: all variables they get, caches included.
         folder: their working directory, the root of the revision.
@@ -36,6 +37,7 @@ class Launch:
     """
 
     side: Side
+    title: str
     command: tuple[str, ...]
     environment: Mapping[str, str]
     folder: Path

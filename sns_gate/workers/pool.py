@@ -160,10 +160,11 @@ class WorkerPool:
         launch = self._launches[side]
         killers, left = [], list(zip(launch.load.files, launch.load.fallbacks, strict=True))
         for file, fallback in left:
-            probe = WorkerProcess(replace(launch, load=protocol.Load((file,), (fallback,))), -1)
+            one = replace(launch.load, files=(file,), fallbacks=(fallback,))
+            probe = WorkerProcess(replace(launch, load=one), -1)
             try:
                 probe.ask(launch.hello, protocol.Ready, self._timeout_s)
-                probe.ask(protocol.Load((file,), (fallback,)), protocol.Loaded, self._timeout_s)
+                probe.ask(one, protocol.Loaded, self._timeout_s)
             except (WorkerDied, WorkerHung) as death:
                 killers.append(protocol.LoadFailure(file, death.text, death.traceback))
             finally:
@@ -172,7 +173,9 @@ class WorkerPool:
             raise error
         dead = {failure.file for failure in killers}
         kept = [(file, fallback) for file, fallback in left if file not in dead]
-        load = protocol.Load(tuple(f for f, _ in kept), tuple(b for _, b in kept))
+        load = replace(
+            launch.load, files=tuple(f for f, _ in kept), fallbacks=tuple(b for _, b in kept)
+        )
         self._launches[side] = replace(launch, load=load)
         self._set_aside[side] = (*self._set_aside[side], *killers)
 

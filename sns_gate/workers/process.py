@@ -35,10 +35,10 @@ class WorkerProcess:
     def __init__(self, launch: Launch, index: int) -> None:
         self.side: Side = launch.side
         self.index = index
-        self.name = f"{launch.side} worker {index}"
+        self.name = f"{launch.title} worker {index}"
         self.ready: protocol.Ready | None = None
         self.loaded: protocol.Loaded | None = None
-        self._log: Path = launch.logs / f"{launch.side}-{index}-{time.monotonic_ns()}.log"
+        self._log: Path = launch.logs / f"{launch.title}-{index}-{time.monotonic_ns()}.log"
         self._buffer = bytearray()
         self.pending = 0
         with self._log.open("wb") as log:
