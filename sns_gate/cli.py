@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from sns_gate.errors import (
 
 if TYPE_CHECKING:
     from sns_gate.config import Layers
+    from sns_gate.doctor import Diagnosis
     from sns_gate.gate import Progress, Save
     from sns_gate.types import GateResult
 
@@ -144,14 +146,58 @@ def _doctor(options: argparse.Namespace) -> int:
     from sns_gate.clocks import DEFAULT_STATE_DIR
     from sns_gate.doctor import as_json, examine, say
 
-    found = examine(
-        Path(options.python or sys.executable), Path(options.state_dir or DEFAULT_STATE_DIR)
-    )
+    python = Path(options.python or sys.executable).absolute()
+    state_dir = Path(options.state_dir or DEFAULT_STATE_DIR).absolute()
+    found = examine(python, state_dir)
+    wanted = "AB"
+    if options.clocks:
+        found = _with_clocks_tried(options, found, python, state_dir)
+        wanted = "A"
     if options.json:
         sys.stdout.write(as_json(found) + "\n")
     else:
         say(found, sys.stdout.write)
-    return _EXIT_OK if found.gives_verdicts else _EXIT_REFUSED
+    return _EXIT_OK if found.reachable.value in wanted else _EXIT_REFUSED
+
+
+def _with_clocks_tried(
+    options: argparse.Namespace, found: Diagnosis, python: Path, state_dir: Path
+) -> Diagnosis:
+    """Go to tier A and back with a comparison of one kernel with itself."""
+    from sns_gate.config import Layers, Source
+    from sns_gate.doctor.trial import LOAD, try_clocks
+    from sns_gate.gate import compare
+    from sns_gate.report.terminal import PlainProgress, console_for
+    from sns_gate.rig import FunctionsRequest
+    from sns_gate.telemetry import uuid_of
+
+    index = options.device.removeprefix("cuda").removeprefix(":") or "0"
+    uuid = uuid_of(int(index), os.environ) if index.isdigit() else None
+    if uuid is None:
+        raise UsageError(
+            f"'{options.device}' is no GPU that NVML knows here, so there are no clocks to try; "
+            f"name one with --device cuda:N"
+        )
+    asked = {
+        "clocks": options.clocks, "device": f"cuda:{index}", "python": str(python),
+        "state-dir": str(state_dir), "processes": 3, "placements": 2,
+        "pass-env": tuple(options.pass_env or ()),
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="sns-gate-") as folder:
+        request = FunctionsRequest(
+            folder=Path(folder),
+            candidate=LOAD,
+            baseline=LOAD,
+            at_least=None,
+            layers=Layers(Source("the environment", {}), Source("the command line", asked)),
+            environment=dict(os.environ),
+        )
+        progress = PlainProgress(console_for(sys.stderr))
+        return try_clocks(found, uuid, state_dir, lambda: compare(request, progress, _keep_nothing))
+
+
+def _keep_nothing(result: GateResult) -> None:
+    del result
 
 
 def _restore(options: argparse.Namespace) -> int:
@@ -214,6 +260,17 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     doctor.add_argument("--python", metavar="FILE", help="interpreter of the workers")
     doctor.add_argument("--state-dir", metavar="DIR", help="folder of locks and clock journals")
     doctor.add_argument("--json", action="store_true", help="for programs")
+    doctor.add_argument(
+        "--clocks",
+        metavar="MHZ[,WATTS]",
+        help="go to tier A and back: pin them, time a kernel under load, give them back",
+    )
+    doctor.add_argument(
+        "--device", metavar="DEVICE", default="cuda:0", help="GPU to try them on (default: cuda:0)"
+    )
+    doctor.add_argument(
+        "--pass-env", metavar="NAME", action="append", help="variable to hand to the workers"
+    )
     doctor.set_defaults(run=_doctor)
     restore = commands.add_parser(
         "restore", help="give back clocks that a check which is gone had pinned"

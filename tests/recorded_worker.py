@@ -41,7 +41,7 @@ def answer(  # noqa: PLR0911 (one reply a request)
         cases = [
             {
                 "id": f"case{n}",
-                "file": body["files"][0],
+                "file": (body["files"] or body["functions"])[0],
                 "line": n,
                 "tolerance": None,
                 "mode": "auto",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -228,3 +229,44 @@ def test_clocks_and_power_are_given_back_when_the_gate_is_killed_at_any_moment(l
         gate.communicate()
         assert lab.given_back(), lab.fake.writes()
     git(lab.repository, "worktree", "prune")
+
+
+def doctor(lab: Lab, *options: str) -> tuple[int, dict[str, str], str]:
+    """Exit code, health by point, and everything said of a trial of clocks."""
+    passed = [word for word in lab.options if word.startswith("--pass-env")]
+    torch = lab.python.with_name("torch")
+    torch.write_text(f"#!/bin/sh\n[ \"$1\" = -c ] && echo '[\"2.11\", \"13.0\", true]' "
+                     f"|| exec {lab.python}\n")  # fmt: skip
+    torch.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "sns_gate", "doctor", "--json", "--python", str(torch),
+         "--state-dir", str(lab.state), *passed, *options],
+        env=clean_environment(**lab.variables), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    points = json.loads(done.stdout)["points"]
+    return done.returncode, {p["name"]: p["health"] for p in points}, done.stdout + done.stderr
+
+
+def test_doctor_goes_to_tier_a_and_back(lab: Lab) -> None:
+    code, health, said = doctor(lab, "--clocks", "1500,500")
+    assert code == 0, said
+    assert (health["clocks under load"], health["clocks given back"]) == ("ok", "ok")
+    assert "1500 MHz within" in said
+    assert "the power limit is 700 W as before" in said
+    assert lab.fake.writes(), "nothing was pinned at all"
+    assert lab.untouched
+
+
+def test_doctor_says_that_a_clock_does_not_hold(lab: Lab) -> None:
+    lab.clock.write_text("1440")
+    code, health, said = doctor(lab, "--clocks", "1500")
+    assert (code, health["clocks under load"], health["clocks given back"]) == (3, "limits", "ok")
+    assert "ask for a lower clock" in said
+    assert lab.untouched
+
+
+def test_doctor_says_that_clocks_cannot_be_pinned(lab: Lab) -> None:
+    lab.gpu.flags = lab.gpu.flags | Switch.NO_PERMISSION
+    code, health, said = doctor(lab, "--clocks", "1500")
+    assert (code, health["clocks under load"], health["clocks given back"]) == (3, "stops", "ok")
+    assert "could not be pinned" in said

@@ -1,4 +1,4 @@
-"""What this machine can reach, and why not more: one point a line, each with its mend."""
+"""Looks at everything that a check needs and names what would mend it; changes nothing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
-from enum import StrEnum
+from collections.abc import Iterator
 from pathlib import Path
 
 from sns_gate.clocks import HELPER, helper, journals
+from sns_gate.doctor.points import Diagnosis, Health, Point
 from sns_gate.telemetry import Gpu, list_gpus, nvidia_driver_present, open_gpu
-from sns_gate.types import MeasurementTier, Record
+from sns_gate.types import MeasurementTier
 
 _TORCH_TIMEOUT_S = 120.0
 _MIN_FREE_BYTES = 2 << 30
@@ -23,43 +23,6 @@ _ASK_TORCH = (
     "import json, torch; print(json.dumps([torch.__version__, torch.version.cuda, "
     "torch.cuda.is_available()]))"
 )
-
-
-class Health(StrEnum):
-    """How a point stands."""
-
-    OK = "ok"
-    LIMITS = "limits"  # costs a tier or precision
-    STOPS = "stops"  # no verdict is possible with it
-
-
-class Point(Record):
-    """One thing that was looked at.
-
-    Attributes:
-        name: of the thing.
-        health: how it stands.
-        text: what was found and what follows.
-        mend: a command or step that mends it, empty where nothing need be done.
-    """
-
-    name: str
-    health: Health
-    text: str
-    mend: str = ""
-
-
-class Diagnosis(Record):
-    """Everything that was looked at, and the tier that can be reached."""
-
-    device: str
-    reachable: MeasurementTier
-    points: tuple[Point, ...]
-
-    @property
-    def gives_verdicts(self) -> bool:
-        """Whether tier B can be reached, so that a check can judge."""
-        return self.reachable is not MeasurementTier.C
 
 
 def examine(python: Path, state_dir: Path) -> Diagnosis:
@@ -79,11 +42,6 @@ def examine(python: Path, state_dir: Path) -> Diagnosis:
     stopped = any(point.health is Health.STOPS for point in points)
     tier = MeasurementTier.C if stopped else MeasurementTier.A if locks else MeasurementTier.B
     return Diagnosis(device="cuda" if has_gpu else "cpu", reachable=tier, points=tuple(points))
-
-
-def as_json(diagnosis: Diagnosis) -> str:
-    """The diagnosis for programs."""
-    return json.dumps(diagnosis.model_dump(mode="json"), indent=2)
 
 
 def _gpus() -> Iterator[Point]:
@@ -183,6 +141,10 @@ def _permission(gpu: Gpu) -> Point:
 
 def _software(python: Path, *, gpu: bool) -> Iterator[Point]:
     yield _torch(python, gpu=gpu)
+    if gpu:
+        found = shutil.which("nvcc")
+        text = found or "not on PATH, which matters to benchmarks that build CUDA code alone"
+        yield Point(name="nvcc", health=Health.OK, text=text)
     for name, why in (("git", "revisions cannot be read"), ("gcc", "extensions cannot be built")):
         if shutil.which(name) is None:
             health = Health.STOPS if name == "git" else Health.LIMITS
@@ -245,18 +207,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"#{os.getuid()}"
-
-
-def say(diagnosis: Diagnosis, write: Callable[[str], object]) -> None:
-    """Tell a person, one point a line, the mend below it."""
-    marks = {Health.OK: "ok    ", Health.LIMITS: "limits", Health.STOPS: "STOPS "}
-    for point in diagnosis.points:
-        write(f"{marks[point.health]}  {point.name}: {point.text}\n")
-        if point.mend:
-            write(f"        mend: {point.mend}\n")
-    best = {
-        MeasurementTier.A: "Tier A can be reached here with --clocks MHZ, tier B without.",
-        MeasurementTier.B: "Tier B can be reached here: verdicts are possible.",
-        MeasurementTier.C: "No verdict is possible here until what stops it is mended.",
-    }
-    write(f"\n{best[diagnosis.reachable]}\n")
