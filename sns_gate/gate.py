@@ -74,7 +74,7 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
         )
         ledger = Ledger(header, save, _forgiven(settings))
         ledger.disclose((*notes, *_dirty(sides["candidate"])))
-        return _judged(rig, ledger, progress)
+        return _judged(_Run(rig, ledger, progress))
 
 
 def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateResult:
@@ -87,22 +87,24 @@ def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateRe
         rig = FunctionsRig(request, settings, scratch)
         names = RevisionInfo(ref=request.baseline), RevisionInfo(ref=request.candidate)
         ledger = Ledger(_header(settings, rig.device.name, *names), save, _forgiven(settings))
-        return _judged(rig, ledger, progress)
+        return _judged(_Run(rig, ledger, progress))
 
 
-def _judged(rig: Rig | FunctionsRig, ledger: Ledger, progress: Progress) -> GateResult:
-    """Measure, confirm and close, or save what there is."""
-    try:
-        with rig.device.to_itself(progress.stage):
-            rounds = _measure_all(rig, ledger, progress)
-            _confirm_slower(rig, rounds, ledger, progress)
-    except (Terminated, KeyboardInterrupt) as error:
-        ledger.cut_short(_ending(error))
-        raise
-    except (RefusedRun, WorkerError):
-        ledger.cut_short(ExitCode.REFUSED)
-        raise
-    return ledger.close()
+@dataclass(frozen=True)
+class _Run:
+    """A check under way: what it measures on, where results go, who hears of it."""
+
+    rig: Rig | FunctionsRig
+    ledger: Ledger
+    progress: Progress
+
+    def machine(self, pool: WorkerPool) -> Machine:
+        return Machine(self.rig.settings, self.rig.device, pool)
+
+    def keep(self, result: CaseResult, shown: CaseResult) -> None:
+        """Save a case, and only then say so."""
+        self.ledger.add(_located(result, self.rig))
+        self.progress.case_finished(shown)
 
 
 @dataclass
@@ -118,82 +120,79 @@ class _Round:
         return [(c, o) for c, o in self.outcomes if o.result.verdict is Verdict.SLOWER]
 
 
-def _measure_all(rig: Rig | FunctionsRig, ledger: Ledger, progress: Progress) -> list[_Round]:
+def _judged(run: _Run) -> GateResult:
+    """Measure, confirm and close, or save what there is."""
+    try:
+        with run.rig.device.to_itself(run.progress.stage):
+            rounds = _measure_all(run)
+            _confirm_slower(run, rounds)
+    except (Terminated, KeyboardInterrupt) as error:
+        run.ledger.cut_short(_ending(error))
+        raise
+    except (RefusedRun, WorkerError):
+        run.ledger.cut_short(ExitCode.REFUSED)
+        raise
+    return run.ledger.close()
+
+
+def _measure_all(run: _Run) -> list[_Round]:
     """Every case, on workers that stay alive for all cases of their kind."""
-    progress.stage(f"starting {2 * rig.settings.processes} workers")
+    rig, ledger = run.rig, run.ledger
+    run.progress.stage(f"starting {2 * rig.settings.processes} workers")
     revisions, references = _Round(rig.pool), _Round(rig.reference_pool)
-    with (
-        rig.baseline_cases() as own,
-        rig.pool("first") as pool,
-        Machine(rig.settings, rig.device, pool) as machine,
-    ):
+    with rig.baseline_cases() as own, rig.pool("first") as pool, run.machine(pool) as machine:
         roster = rig.roster(pool, own)
         ledger.order = roster.order
         ledger.disclose(pool.disclosures)
-        ledger.describe(*_described(rig, machine, pool, ledger))
+        ledger.describe(*_described(run, machine, pool))
         ledger.add(*(_located(case, rig) for case in roster.decided))
-        progress.cases_known(len(roster.order))
+        run.progress.cases_known(len(roster.order))
         deadlines = _Deadlines(rig.settings.budget, len(roster.order))
         for case in roster.planned:
-            outcome = _measure(case, machine, pool, deadlines, progress)
+            outcome = _measure(run, case, machine, pool, deadlines)
             revisions.outcomes.append((case, outcome))
-            ledger.describe(*_described(rig, machine, pool, ledger))
-            ledger.add(_located(_provisional(outcome), rig))
-    if not roster.against_references:
-        return [revisions]
-    progress.stage(f"starting {2 * rig.settings.processes} workers for the references")
-    with (
-        rig.reference_pool("first") as pool,
-        Machine(rig.settings, rig.device, pool) as machine,
-    ):
-        for case in roster.against_references:
-            outcome = _measure(case, machine, pool, deadlines, progress)
-            references.outcomes.append((case, outcome))
-            ledger.add(_located(_provisional(outcome), rig))
+            ledger.describe(*_described(run, machine, pool))
+    if roster.against_references:
+        run.progress.stage(f"starting {2 * rig.settings.processes} workers for the references")
+        with rig.reference_pool("first") as pool, run.machine(pool) as machine:
+            for case in roster.against_references:
+                outcome = _measure(run, case, machine, pool, deadlines)
+                references.outcomes.append((case, outcome))
     return [revisions, references]
 
 
 def _measure(
-    case: PlannedCase,
-    machine: Machine,
-    pool: WorkerPool,
-    deadlines: _Deadlines,
-    progress: Progress,
+    run: _Run, case: PlannedCase, machine: Machine, pool: WorkerPool, deadlines: _Deadlines
 ) -> CaseOutcome:
-    progress.case_started(case.spec.id, confirming=False)
-    outcome = machine.measure(case, pool, deadlines.next(), progress)
-    progress.case_finished(outcome.result)
+    run.progress.case_started(case.spec.id, confirming=False)
+    outcome = machine.measure(case, pool, deadlines.next(), run.progress)
+    run.keep(_provisional(outcome), outcome.result)
     return outcome
 
 
-def _confirm_slower(
-    rig: Rig | FunctionsRig, rounds: Sequence[_Round], ledger: Ledger, progress: Progress
-) -> None:
+def _confirm_slower(run: _Run, rounds: Sequence[_Round]) -> None:
     """Cases about to be called slower once more, in new processes with fresh caches."""
     cases = sum(len(one.outcomes) for one in rounds)
     for one in rounds:
         if not one.slower:
             continue
-        progress.stage(f"confirming {len(one.slower)} slower in new workers")
+        run.progress.stage(f"confirming {len(one.slower)} slower in new workers")
         try:
-            _measure_again(rig, one, cases, ledger, progress)
+            _measure_again(run, one, cases)
         except (RefusedRun, WorkerError) as error:
             # What has no second measurement stands as unconfirmed already.
             text = f"a second measurement could not be made: {error}"
-            ledger.disclose([Reason(code="unconfirmed", text=text)])
+            run.ledger.disclose([Reason(code="unconfirmed", text=text)])
 
 
-def _measure_again(
-    rig: Rig | FunctionsRig, one: _Round, cases: int, ledger: Ledger, progress: Progress
-) -> None:
-    deadlines = _Deadlines(rig.settings.budget, len(one.slower))
-    with one.start("second") as pool, Machine(rig.settings, rig.device, pool) as machine:
+def _measure_again(run: _Run, one: _Round, cases: int) -> None:
+    deadlines = _Deadlines(run.rig.settings.budget, len(one.slower))
+    with one.start("second") as pool, run.machine(pool) as machine:
         for case, first in one.slower:
-            progress.case_started(case.spec.id, confirming=True)
-            second = machine.measure(case, pool, deadlines.next(), progress)
+            run.progress.case_started(case.spec.id, confirming=True)
+            second = machine.measure(case, pool, deadlines.next(), run.progress)
             result = session.confirmed(first, second, cases)
-            ledger.add(_located(result, rig))
-            progress.case_finished(result)
+            run.keep(result, result)
 
 
 def _provisional(outcome: CaseOutcome) -> CaseResult:
@@ -291,14 +290,12 @@ def _ending(error: BaseException) -> ExitCode:
     return ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
 
 
-def _described(
-    rig: Rig | FunctionsRig, machine: Machine, pool: WorkerPool, ledger: Ledger
-) -> tuple[RevisionInfo, RevisionInfo]:
-    known = ledger.header
+def _described(run: _Run, machine: Machine, pool: WorkerPool) -> tuple[RevisionInfo, RevisionInfo]:
+    known, roots = run.ledger.header, run.rig.roots
     pool.revive()
     return (
-        machine.describe("baseline", known.baseline, rig.roots["baseline"], pool),
-        machine.describe("candidate", known.candidate, rig.roots["candidate"], pool),
+        machine.describe("baseline", known.baseline, roots["baseline"], pool),
+        machine.describe("candidate", known.candidate, roots["candidate"], pool),
     )
 
 

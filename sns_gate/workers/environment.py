@@ -53,7 +53,7 @@ def private_package(folder: Path) -> Path:
     site-packages, so that it sees the user's torch and nothing of ours.
     """
     source = Path(sns_gate.__file__).parent
-    shutil.copytree(source, folder / "sns_gate", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(source, folder / "sns_gate")
     start = folder / _START
     start.write_text("from sns_gate.worker.__main__ import main\n\nmain()\n", encoding="utf-8")
     return start
@@ -84,7 +84,8 @@ def worker_environment(
     temporary.mkdir(parents=True, exist_ok=True)
     return kept | {
         "PYTHONPATH": os.pathsep.join(path),
-        "PYTHONPYCACHEPREFIX": str(caches / "pycache"),
+        # Nothing is written beside anybody's sources, and what an installation compiled is used.
+        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": str(temporary),
