@@ -17,6 +17,7 @@ import pytest
 
 from sns_gate.clocks import helper as clock_helper
 from tests.conftest import clean_environment
+from tests.contract import contract
 from tests.fake_nvml import FakeNvml, Operation, Switch
 
 KILLS = 10
@@ -82,6 +83,9 @@ def eventually(condition: object, seconds: float = 10) -> bool:
     return bool(condition())
 
 
+@contract(
+    "LockedClockPolicy", "Pin the SM clock, and optionally the power cap, verifying by readback."
+)
 def test_clocks_and_power_are_pinned_read_back_and_given_back(fake: FakeNvml, state: Path) -> None:
     script = """
     p = policy(1502, 500, memory_mhz=1593)
@@ -117,6 +121,14 @@ def test_the_power_limit_is_set_back_to_what_it_was_and_not_to_the_default(
         (Switch.GPU_LOST, "NVML does not know GPU"),
     ],
 )
+@contract(
+    "LockedClockPolicy",
+    "Leaving it applied after a loud failure silently pins the GPU for everything after.",
+)
+@contract(
+    "Reaching Tier A",
+    "apply() restores the device and raises ClockLockError rather than proceeding.",
+)
 def test_a_lock_that_does_not_come_about_is_an_error_and_leaves_nothing(
     fake: FakeNvml, state: Path, switch: Switch, message: str
 ) -> None:
@@ -136,6 +148,7 @@ def test_a_lock_that_does_not_come_about_is_an_error_and_leaves_nothing(
     assert fake.gpu(1).locked_max_mhz == 0
 
 
+@contract("Reaching Tier A", "The exit code proves nothing; only the readback does.")
 def test_a_power_limit_that_is_refused_silently_is_an_error(fake: FakeNvml, state: Path) -> None:
     fake.gpu(1).flags |= Switch.REFUSE_SILENTLY
     script = """

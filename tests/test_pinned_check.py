@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Ran, clean_environment, commit, git, new_repository, sns_gate
+from tests.contract import contract
 from tests.fake_nvml import FakeNvml, Switch
 
 PROCESSES = 3
@@ -88,6 +89,10 @@ def codes(ran: Ran) -> list[str]:
     return [reason.code for reason in ran.case("case0").reasons]
 
 
+@contract(
+    "Reaching Tier A",
+    "Tier A requires a LockedClockPolicy that successfully pinned the clocks",
+)
 def test_pinned_clocks_seen_held_on_the_device_are_tier_a(lab: Lab) -> None:
     ran = lab.check("--clocks", "1502,500")
     assert ran.verdicts == {"case0": "unchanged"}, ran.out + ran.err
@@ -113,6 +118,10 @@ def test_a_device_that_runs_beside_its_pinned_clock_is_tier_b_with_the_reason(la
     assert lab.untouched
 
 
+@contract(
+    "Power headroom matters",
+    "draw enough power and the card throttles regardless of what you asked for",
+)
 def test_the_power_cap_costs_tier_a(lab: Lab) -> None:
     lab.gpu.dynamic_w = 4000
     lab.gpu.load = 1.0
@@ -247,6 +256,10 @@ def doctor(lab: Lab, *options: str) -> tuple[int, dict[str, str], str]:
     return done.returncode, {p["name"]: p["health"] for p in points}, done.stdout + done.stderr
 
 
+@contract(
+    "Current status",
+    "The first Tier A host should re-verify both paths end to end",
+)
 def test_doctor_goes_to_tier_a_and_back(lab: Lab) -> None:
     code, health, said = doctor(lab, "--clocks", "1500,500")
     assert code == 0, said

@@ -17,6 +17,7 @@ from sns_gate.stats import (
     percentile,
     predicted_half_width,
 )
+from tests.contract import contract
 
 TIMES = st.floats(1e-3, 1e3)
 PAIRS = st.lists(st.tuples(TIMES, TIMES), min_size=1, max_size=20)
@@ -115,6 +116,8 @@ def test_more_than_the_tolerance_can_be_detected_and_wider_intervals_detect_less
     assert detectable_slowdown_pct(tolerance, 2 * half, freedom) > found
 
 
+@contract("percentile", "Linear-interpolated percentile. p is in [0, 1].")
+@contract("cv_percent", "Coefficient of variation as a percentage. 0.0 for a zero mean.")
 def test_percentile_and_cv_follow_their_definitions() -> None:
     assert percentile([4.0, 1.0, 3.0, 2.0], 0.5) == 2.5
     assert percentile([7.0], 0.9) == 7.0

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sns_gate import tiers
 from sns_gate.tiers import reason_names, tier_of
 from sns_gate.types import Block, CpuEvidence, GpuEvidence, MeasurementTier
+from tests.contract import contract
 
 A, B, C = MeasurementTier.A, MeasurementTier.B, MeasurementTier.C
 ORDER = [A, B, C]
@@ -41,10 +42,13 @@ def tier(*blocks: Block, locked_mhz: float | None = None) -> tuple[MeasurementTi
 STEADY: list[float | None] = [1500.0, 1501.0, 1499.0, 1500.0] * 6
 
 
+@contract("Measurement tiers", "B: Clocks floating; variance measured and disclosed")
 def test_floating_clocks_with_their_variance_measured_are_tier_b() -> None:
     assert tier(block(STEADY, gpu())) == (B, [])
 
 
+@contract("MeasurementTier", "A: clocks locked and verified stable.")
+@contract("Measurement tiers", "A: Clocks pinned, verified held under load, range ≤ 30 MHz")
 def test_pinned_clocks_seen_held_are_tier_a() -> None:
     assert tier(block(STEADY, gpu()), locked_mhz=1500) == (A, [])
 
@@ -64,6 +68,9 @@ def test_noise_of_single_readings_does_not_cost_tier_a() -> None:
 
 
 @pytest.mark.parametrize("bit", [tiers.HW_SLOWDOWN, tiers.HW_THERMAL, tiers.POWER_BRAKE, 0x400])
+@contract("MeasurementTier", "C: unstable or throttled. No performance verdict is valid.")
+@contract("Measurement tiers", "C: Clock CV > 3%, or throttling detected")
+@contract("Why throttle flags alone aren't enough", "They miss throttling that never stops.")
 def test_hardware_throttling_and_unknown_bits_are_tier_c(bit: int) -> None:
     assert tier(block(STEADY, gpu(reasons=bit))) == (C, ["throttled"])
 
@@ -83,6 +90,7 @@ def test_the_power_cap_is_disclosed_and_excludes_tier_a() -> None:
     assert tier(capped, locked_mhz=1500) == (B, ["power-capped"])
 
 
+@contract("Why throttle flags alone aren't enough", "They miss variance that isn't throttling.")
 def test_an_unstable_clock_is_tier_c() -> None:
     wild: list[float | None] = [1500.0, 1500.0, 1700.0, 1700.0] * 6
     assert tier(block(wild, gpu())) == (C, ["clock-unstable"])
@@ -125,6 +133,10 @@ def test_lost_evidence_is_tier_c() -> None:
     bits=st.lists(st.sampled_from(BITS), max_size=3),
     locked=st.booleans(),
     lost=st.sampled_from(["gpu", "clock", "processes"]),
+)
+@contract(
+    "Measurement tiers",
+    "Tiers are assigned from observed telemetry, never assumed, and never silently upgraded.",
 )
 def test_losing_evidence_never_strengthens_a_tier(
     bits: list[int], *, locked: bool, lost: str

@@ -17,6 +17,7 @@ from sns_gate.clocks import UnlockedClockPolicy
 from sns_gate.errors import ClockLockError
 from sns_gate.timing import DEFAULT_WARMUP, MIN_DURATION_US, MIN_ITERS, WINDOWS
 from sns_gate.types import ComparisonResult, MeasurementTier, TimingResult
+from tests.contract import contract
 
 
 def work(n: int = 300) -> int:
@@ -49,6 +50,11 @@ class Recorder(UnlockedClockPolicy):
         self.calls.append("restore")
 
 
+@contract("measure", "Returns an interval and a quality tier, never a bare number.")
+@contract(
+    "TimingResult", "samples_ms, median_ms, p10_ms, p90_ms, ci95_lo_ms, ci95_hi_ms, n, tier, …"
+)
+@contract("Measurement tiers", "Every result carries a tier recording how much it can be trusted.")
 def test_a_measurement_is_an_interval_and_a_tier_with_all_its_samples(timed: TimingResult) -> None:
     assert timed.n == len(timed.samples_ms) == MIN_ITERS
     assert timed.ci95_lo_ms <= timed.median_ms <= timed.ci95_hi_ms
@@ -67,6 +73,14 @@ def test_the_interval_says_what_it_covers(timed: TimingResult, compared: Compari
     assert "processes" not in placed.covers
 
 
+@contract(
+    "measure", "Folding between-window variance into Tier B intervals is planned for Phase 1."
+)
+@contract("MeasurementTier", "B: clocks floating, variance measured and folded into the interval.")
+@contract(
+    "The problem tiers solve",
+    "Measure the variance, classify it, and put the classification next to every number.",
+)
 def test_the_spread_between_windows_is_inside_the_interval() -> None:
     speeds = iter([1, 1, 2, 2, 3, 3, 3, 3, 3, 3])
     placed = sns_gate.measure(
@@ -85,12 +99,15 @@ def test_a_region_is_never_shorter_than_the_timer_can_resolve() -> None:
     assert short.ci95_lo_ms < short.ci95_hi_ms
 
 
+@contract("measure", "Time a callable honestly.")
 def test_a_call_longer_than_the_shortest_region_is_not_repeated() -> None:
     slow = sns_gate.measure(lambda: time.sleep(0.001), device="cpu", warmup=1)
     assert slow.inner_reps == 1
     assert slow.median_ms >= 1
 
 
+@contract("compare", "speedup: baseline over candidate")
+@contract("compare", "Measure a candidate against a freshly measured baseline.")
 def test_the_ratio_is_baseline_over_candidate(compared: ComparisonResult) -> None:
     assert compared.speedup_ci_lo <= compared.speedup <= compared.speedup_ci_hi
     assert compared.speedup < 0.7
@@ -98,6 +115,12 @@ def test_the_ratio_is_baseline_over_candidate(compared: ComparisonResult) -> Non
     assert back.speedup > 1.4
 
 
+@contract("compare", "Interleaving the two sides is planned for Phase 1.")
+@contract(
+    "compare",
+    "Both sides are timed in the same process, under the same clock policy, back to back.",
+)
+@contract("ComparisonResult", "A candidate measured against a baseline timed in the same session.")
 def test_both_sides_are_timed_alternately_and_the_first_changes_place() -> None:
     order: list[str] = []
 
@@ -145,11 +168,13 @@ def test_setup_gives_each_side_its_own_inputs_from_the_same_seed() -> None:
     assert len(seen["b"]) == WINDOWS
 
 
+@contract("measure", "iters must be at least MIN_ITERS (ValueError)")
 def test_too_few_iterations_are_refused_with_the_number() -> None:
     with pytest.raises(ValueError, match="iters must be at least 30, got 29"):
         sns_gate.measure(work, iters=29, device="cpu")
 
 
+@contract("measure", "measure() requires a CUDA device (RuntimeError)")
 def test_without_a_gpu_the_default_device_is_an_error_that_names_the_cpu() -> None:
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
@@ -160,6 +185,7 @@ def test_without_a_gpu_the_default_device_is_an_error_that_names_the_cpu() -> No
         sns_gate.compare(work, work)
 
 
+@contract("measure", "the policy is applied before and restored after, however it ends")
 def test_the_policy_is_restored_however_the_measurement_ends() -> None:
     policy = Recorder()
     sns_gate.measure(work, device="cpu", warmup=1, policy=policy)
@@ -178,10 +204,15 @@ def test_the_policy_is_restored_however_the_measurement_ends() -> None:
     assert policy.calls == ["apply", "restore"]
 
 
+@contract("ClockLockError", "Raised when a requested operating point could not be established.")
 def test_a_lock_error_is_a_runtime_error() -> None:
     assert issubclass(ClockLockError, RuntimeError)
 
 
+@contract(
+    "TimingResult",
+    "a caller must not be able to collapse this into a bare number and lose the interval",
+)
 def test_no_result_collapses_into_a_number(timed: TimingResult, compared: ComparisonResult) -> None:
     for result in (timed, compared):
         for name in ("__float__", "__int__", "__index__"):
@@ -190,6 +221,7 @@ def test_no_result_collapses_into_a_number(timed: TimingResult, compared: Compar
             float(result)  # type: ignore[arg-type]
 
 
+@contract("TimingResult", "a timing result needs at least 2 samples (ValueError)")
 def test_a_result_needs_two_samples(timed: TimingResult) -> None:
     with pytest.raises(ValidationError, match="at least 2 samples"):
         TimingResult.model_validate(timed.model_dump() | {"samples_ms": [1.0]})
@@ -199,6 +231,8 @@ def test_a_result_needs_two_samples(timed: TimingResult) -> None:
     ("candidate", "baseline", "worse"),
     [("A", "A", "A"), ("A", "B", "B"), ("C", "A", "C"), ("B", "C", "C")],
 )
+@contract("ComparisonResult", "tier: A comparison is only as trustworthy as its worse half.")
+@contract("TimingResult", "is_performance_valid: the tier is not C")
 def test_a_comparison_is_only_as_trustworthy_as_its_worse_half(
     timed: TimingResult, candidate: str, baseline: str, worse: str
 ) -> None:
@@ -237,6 +271,10 @@ def plain_ratio(
 
 @pytest.mark.parametrize("size", [2, 3, 30, 31])
 @pytest.mark.parametrize("seed", [0xC0FFEE, 0, 7])
+@contract("bootstrap_ci", "Percentile bootstrap CI of the median.")
+@contract("bootstrap_ci", "Seeded so a given sample set always yields the same interval")
+@contract("ratio_ci", "CI of speedup = median(baseline) / median(candidate).")
+@contract("ratio_ci", "Resampling both sides independently propagates uncertainty from each")
 def test_the_bootstrap_is_the_specifications_bit_for_bit(size: int, seed: int) -> None:
     rng = random.Random(size)
     c, b = ([rng.lognormvariate(0, 0.1) for _ in range(size + extra)] for extra in (0, 1))
@@ -262,6 +300,8 @@ def test_the_bootstrap_is_five_times_faster_than_the_plain_loop() -> None:
     assert best(lambda: plain_ratio(c, b, *args)) > 5 * best(lambda: stats.ratio_ci(c, b, *args))
 
 
+@contract("bootstrap_ci", "bootstrap CI needs at least 2 samples (ValueError)")
+@contract("ratio_ci", "at least 2 samples on each side; candidate median of zero (ValueError)")
 def test_the_bootstrap_refuses_what_it_cannot_resample() -> None:
     with pytest.raises(ValueError, match="at least 2 samples"):
         stats.bootstrap_ci([1.0])
