@@ -1,67 +1,32 @@
 """Makes ``docs/evidence.md`` from the compact results in ``docs/data``; no figure is typed.
 
-``python -m studies.evidence`` writes the page; with ``--keep NAME RESULT`` it first reduces a
-result file of ``sns-gate check`` to what the page needs and keeps it as ``docs/data/NAME.json``.
+``python -m studies.evidence`` writes the page; ``--keep NAME RESULT`` first keeps a study's result
+as ``docs/data/NAME``, one of ``sns-gate check`` reduced to what the page needs. A name begins with
+its study's: ``demo_h200.json``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from studies import demo, same_code, tiers_live
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "docs" / "data"
 PAGE = ROOT / "docs" / "evidence.md"
 
-#: Half-widths of earlier recordings of the same kernels, in % (docs/statistics.md).
-RECORDED_HALF_WIDTHS = {
-    "add": (0.17, 0.37),
-    "softmax[n=4096]": (0.19, 0.25),
-    "matmul[n=2048]": (0.41, 0.81),
-    "matmul[n=4096]": (0.09, 0.14),
-    "matmul[n=8192]": (0.03, 0.07),
-    "layer_norm[rows=512]": (0.52, 0.80),
-    "attention[length=2048]": (0.07, 0.16),
-    "mlp": (0.21, 0.31),
-}
-RECORDED_SECONDS = {
-    "add": 1.2,
-    "softmax[n=4096]": 1.6,
-    "matmul[n=2048]": 1.6,
-    "matmul[n=4096]": 1.7,
-    "matmul[n=8192]": 2.9,
-    "layer_norm[rows=512]": 0.9,
-    "attention[length=2048]": 1.7,
-    "mlp": 1.9,
-}
-
 
 def keep(name: str, result: Path) -> None:
-    """Reduce a result file to the figures that the page shows."""
-    full = json.loads(result.read_text(encoding="utf-8"))
-    wanted = ("id", "verdict", "note", "tier", "speedup", "half_width_pct", "detectable_pct",
-              "baseline_ms", "candidate_ms", "mode", "seconds")  # fmt: skip
-    compact = {
-        "fingerprint": full["candidate"]["fingerprint"],
-        "started_at": full["started_at"],
-        "seconds": full["seconds"],
-        "processes": full["processes"],
-        "placements": full["placements"],
-        "tolerance": full["tolerance"],
-        "cases": [
-            {key: case[key] for key in wanted}
-            | {
-                "blocks": len(case["blocks"]),
-                "clock_cv_pct": (case["evidence"] or {}).get("clock_cv_pct"),
-                "first": (case["screening"] or {}).get("speedup"),
-            }
-            for case in full["cases"]
-        ],
-    }
+    """Keep a study's result, or a text such as what ``sns-gate doctor`` said."""
     DATA.mkdir(parents=True, exist_ok=True)
-    (DATA / f"{name}.json").write_text(json.dumps(compact) + "\n", encoding="utf-8")
+    text = result.read_text(encoding="utf-8")
+    if name.startswith("demo_"):
+        text = json.dumps(demo.compact(result)) + "\n"
+    (DATA / name).write_text(text, encoding="utf-8")
 
 
 def render() -> str:
@@ -70,50 +35,31 @@ def render() -> str:
         "# Evidence\n",
         "Made by `python -m studies.evidence` from `docs/data`; every figure is measured.\n",
     ]
-    for path in sorted(DATA.glob("demo_*.json")):
-        parts += _demo(json.loads(path.read_text(encoding="utf-8")))
+    sections: dict[str, Callable[[dict[str, Any], Path], list[str]]] = {
+        "demo": lambda kept, _: demo.section(kept),
+        "same-code": lambda kept, _: same_code.section(kept),
+        "tiers": lambda kept, path: tiers_live.section(kept, f"data/{path.stem}.svg"),
+    }
+    for study, section in sections.items():
+        for path in sorted(DATA.glob(f"{study}_*.json")):
+            parts += section(json.loads(path.read_text(encoding="utf-8")), path)
+    doctors = sorted(DATA.glob("doctor_*.txt"))
+    if doctors:
+        parts.append("## What `sns-gate doctor` says\n")
+    for path in doctors:
+        machine = path.stem.partition("_")[2].replace("-", " ")
+        parts += [f"On {machine}:\n", "```text", path.read_text(encoding="utf-8").strip(), "```\n"]
     return "\n".join(parts)
 
 
-def _demo(kept: dict[str, Any]) -> list[str]:
-    machine = kept["fingerprint"]
-    name = machine["gpu_name"] or machine["cpu_model"]
-    lines = [
-        f"## The demo on one {name}\n",
-        (
-            f"`make demo`, {kept['started_at'][:10]}, driver {machine['driver_version']}, torch "
-            f"{machine['torch_version']}, triton {machine['triton_version']}: {kept['processes']} "
-            f"processes a side, {kept['placements']} placements, tolerance "
-            f"{100 * kept['tolerance']:g}%, {kept['seconds']:.0f} s in all, start-up and "
-            f"confirmation included. `add`, `scale` and `matmul_inner` do 3% more work, `mlp` does "
-            f"less; everything else is the same code. In the last two columns, what recordings of "
-            f"the same kernels gave before this tool existed.\n"
-        ),
-        (
-            "| case | verdict | speedup, 95% interval | half-width, % | seconds | mode "
-            "| clock CV, % | recorded half-width, % | recorded seconds |"
-        ),
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for case in kept["cases"]:
-        s = case["speedup"]
-        low, high = RECORDED_HALF_WIDTHS.get(case["id"], (None, None))
-        lines.append(
-            f"| {case['id']} | {case['verdict']} | {s['estimate']:.4f} "
-            f"[{s['low']:.4f}, {s['high']:.4f}] | {case['half_width_pct']:.2f} | "
-            f"{case['seconds']:.1f} | {case['mode']} | {case['clock_cv_pct']:.2f} | "
-            f"{'' if low is None else f'{low} to {high}'} | "
-            f"{RECORDED_SECONDS.get(case['id'], '')} |"
-        )
-    return [*lines, ""]
-
-
 def main() -> None:
-    """Keep what is asked, then write the page."""
+    """Keep what is asked, draw, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keep", nargs=2, metavar=("NAME", "RESULT"), action="append", default=[])
     for name, result in parser.parse_args().keep:
         keep(name, Path(result))
+    for path in DATA.glob("tiers_*.json"):
+        tiers_live.draw(json.loads(path.read_text(encoding="utf-8")), path.with_suffix(".svg"))
     PAGE.write_text(render(), encoding="utf-8")
 
 

@@ -164,7 +164,9 @@ def _torch(python: Path, *, gpu: bool) -> Point:
         return Point(name="torch", health=health, text=f"{python} has none, so only benchmarks "
                      f"without it can run", mend="name the interpreter that has it with "
                      "--python FILE")  # fmt: skip
-    text = f"{version}, CUDA {cuda or 'none'}, in {python}"
+    here = Path.cwd()
+    place = python.relative_to(here) if python.is_relative_to(here) else python
+    text = f"{version}, CUDA {cuda or 'none'}, in {place}"
     if gpu and not usable:
         return Point(name="torch", health=Health.STOPS, text=f"{text}, cannot use the GPU",
                      mend="install a torch built for this driver, or name another with "
