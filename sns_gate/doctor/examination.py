@@ -33,12 +33,14 @@ def examine(python: Path, state_dir: Path) -> Diagnosis:
         state_dir: folder of locks and journals.
     """
     has_gpu = nvidia_driver_present()
-    points = [*_software(python, gpu=has_gpu), *_machine(state_dir)]
+    points = [*_software(python, gpu=has_gpu), *_machine(), *_left_journals(state_dir)]
     locks = False
     if has_gpu:
         found = list(_gpus())
         points = [*found, *points]
         locks = _can_pin(points)
+    else:
+        points.insert(0, _no_gpu())
     stopped = any(point.health is Health.STOPS for point in points)
     tier = MeasurementTier.C if stopped else MeasurementTier.A if locks else MeasurementTier.B
     return Diagnosis(device="cuda" if has_gpu else "cpu", reachable=tier, points=tuple(points))
@@ -76,6 +78,9 @@ def _settings(gpu: Gpu, uuid: str) -> Iterator[Point]:
             text="one process at a time may use this GPU, and a check needs six or more",
             mend=f"nvidia-smi -i {uuid} -c DEFAULT  # by its owner",
         )
+    else:
+        text = "several processes may use this GPU at once, as a check does"
+        yield Point(name="compute mode", health=Health.OK, text=text)
     if gpu.mig():
         text = "the GPU is cut into MIG instances, whose clocks and power are shared with others"
         yield Point(name="MIG", health=Health.LIMITS, text=text, mend="name an instance's UUID in "
@@ -88,6 +93,8 @@ def _settings(gpu: Gpu, uuid: str) -> Iterator[Point]:
             "lost",
             mend=f"nvidia-smi -i {uuid} -pm 1  # by its owner",
         )
+    elif gpu.persistence():
+        yield Point(name="persistence", health=Health.OK, text="the driver stays loaded")
     if gpu.ecc() is not None:
         text = f"ECC is {'on' if gpu.ecc() else 'off'}; it belongs to the fingerprint"
         yield Point(name="ECC", health=Health.OK, text=text)
@@ -109,9 +116,14 @@ def _evidence(gpu: Gpu, uuid: str) -> Iterator[Point]:
     elif others is None:
         text = "processes on this GPU cannot be listed; sharing is inferred from utilisation"
         yield Point(name="other processes", health=Health.LIMITS, text=text)
+    else:
+        yield Point(name="other processes", health=Health.OK, text="none use this GPU")
     if gpu.reasons() is None or not gpu.counters_ns():
         text = "clock event reasons or their counters are not given, so tier A is out of reach"
         yield Point(name="event reasons", health=Health.LIMITS, text=text, mend="update the driver")
+    else:
+        text = f"reasons and {len(gpu.counters_ns())} cumulative counters are given"
+        yield Point(name="event reasons", health=Health.OK, text=text)
 
 
 def _permission(gpu: Gpu) -> Point:
@@ -146,7 +158,9 @@ def _software(python: Path, *, gpu: bool) -> Iterator[Point]:
         text = found or "not on PATH, which matters to benchmarks that build CUDA code alone"
         yield Point(name="nvcc", health=Health.OK, text=text)
     for name, why in (("git", "revisions cannot be read"), ("gcc", "extensions cannot be built")):
-        if shutil.which(name) is None:
+        if (found := shutil.which(name)) is not None:
+            yield Point(name=name, health=Health.OK, text=found)
+        else:
             health = Health.STOPS if name == "git" else Health.LIMITS
             yield Point(name=name, health=health, text=f"not on PATH, so {why}",
                         mend=f"install {name} with the system's package manager")  # fmt: skip
@@ -174,24 +188,43 @@ def _torch(python: Path, *, gpu: bool) -> Point:
     return Point(name="torch", health=Health.OK, text=text)
 
 
-def _machine(state_dir: Path) -> Iterator[Point]:
+def _no_gpu() -> Point:
+    text = (
+        "no NVIDIA device or driver is here, so checks time the CPU, whose clock cannot be read: "
+        "tier B is the best"
+    )
+    return Point(name="gpu", health=Health.LIMITS, text=text)
+
+
+def _machine() -> Iterator[Point]:
     cores = len(os.sched_getaffinity(0))
     if cores < _MIN_CORES:
         yield Point(name="CPU", health=Health.LIMITS, text="one core: the gate and its workers "
                     "take turns on it", mend="give the runner two cores")  # fmt: skip
+    else:
+        yield Point(name="CPU", health=Health.OK, text=f"{cores} cores")
     if _GOVERNOR.is_file():
         governor = _GOVERNOR.read_text(encoding="ascii").strip()
-        if governor != "performance":
-            yield Point(
-                name="CPU governor",
-                health=Health.LIMITS,
-                text=f"{governor}: launch times vary with the CPU's clock",
-                mend="sudo cpupower frequency-set -g performance",
-            )
-    free = shutil.disk_usage(Path(os.environ.get("TMPDIR", "/tmp"))).free  # noqa: S108 (only looked at)
+        fast = governor == "performance"
+        yield Point(
+            name="CPU governor",
+            health=Health.OK if fast else Health.LIMITS,
+            text=governor if fast else f"{governor}: launch times vary with the CPU's clock",
+            mend="" if fast else "sudo cpupower frequency-set -g performance",
+        )
+    else:
+        text = "cannot be read here, as in most virtual machines"
+        yield Point(name="CPU governor", health=Health.OK, text=text)
+    folder = Path(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 (only looked at)
+    free = shutil.disk_usage(folder).free
+    text = f"{free >> 20} MiB are free in {folder} for worktrees and compiler caches"
     if free < _MIN_FREE_BYTES:
-        text = f"{free >> 20} MiB are free for worktrees and compiler caches"
         yield Point(name="disk", health=Health.LIMITS, text=text, mend="free some, or set TMPDIR")
+    else:
+        yield Point(name="disk", health=Health.OK, text=text)
+
+
+def _left_journals(state_dir: Path) -> Iterator[Point]:
     for path, journal in journals(state_dir):
         if not journal.owner_alive:
             text = f"{path} names pinned clocks of {journal.uuid} whose check is gone"
@@ -199,9 +232,8 @@ def _machine(state_dir: Path) -> Iterator[Point]:
 
 
 def _can_pin(points: list[Point]) -> bool:
-    asked = [point for point in points if point.name == "pinning clocks"]
-    counted = all(point.name != "event reasons" for point in points)
-    return bool(asked) and all(point.health is Health.OK for point in asked) and counted
+    needed = [point for point in points if point.name in ("pinning clocks", "event reasons")]
+    return bool(needed) and all(point.health is Health.OK for point in needed)
 
 
 def _user() -> str:
