@@ -32,5 +32,11 @@ test: lint
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -m gpu
 
+# A study of 'studies/' on this machine, kept under its name: make study-same_code MACHINE=a100
+MACHINE ?= here
+study-%: $(READY)
+	$(BIN)/python -m studies.$* docs/data/$*.$(MACHINE).json
+	$(BIN)/python -m studies.evidence
+
 clean:
 	rm -rf $(VENV) demo-result

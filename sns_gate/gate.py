@@ -165,7 +165,8 @@ def _measure(
     run: _Run, case: PlannedCase, machine: Machine, pool: WorkerPool, deadlines: _Deadlines
 ) -> CaseOutcome:
     run.progress.case_started(case.spec.id, confirming=False)
-    outcome = machine.measure(case, pool, deadlines.next(), run.progress)
+    cases = len(run.ledger.order)
+    outcome = machine.measure(case, pool, deadlines.next(), run.progress, cases)
     run.keep(_provisional(outcome), outcome.result)
     return outcome
 
@@ -190,7 +191,7 @@ def _measure_again(run: _Run, one: _Round, cases: int) -> None:
     with one.start("second") as pool, run.machine(pool) as machine:
         for case, first in one.slower:
             run.progress.case_started(case.spec.id, confirming=True)
-            second = machine.measure(case, pool, deadlines.next(), run.progress)
+            second = machine.measure(case, pool, deadlines.next(), run.progress, cases)
             result = session.confirmed(first, second, cases)
             run.keep(result, result)
 

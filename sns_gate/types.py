@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import Literal, Self
 
@@ -240,12 +241,20 @@ class Block(Record):
     device_mhz: tuple[float | None, ...] = Field(description="the device's own clock behind it")
     held_us: tuple[float | None, ...] = Field(description="how long the queue was held")
     log_speedup: float = Field(description="median over pairs of log(baseline / candidate)")
+    placing_s: float = Field(0.0, description="seconds to set up, warm up and free both sides")
+    settling_s: float = Field(0.0, description="seconds until the counted samples began")
+    sampling_s: float = Field(0.0, description="seconds of the counted samples")
     gpu: GpuEvidence | None = None
     cpu: CpuEvidence | None = None
 
     def counted(self, side: Side) -> tuple[float, ...]:
         """The times of one side's samples that count, in time order, milliseconds."""
         return tuple(self.ms[i] for i in self._counted(side))
+
+    def pair_logs(self) -> tuple[float, ...]:
+        """log(baseline / candidate) of each counted pair, in time order."""
+        pairs = zip(self.counted("baseline"), self.counted("candidate"), strict=True)
+        return tuple(math.log(b / c) for b, c in pairs)
 
     def clocks(self, side: Side) -> tuple[float, ...]:
         """The device clocks read behind one side's counted samples, MHz, in time order."""

@@ -103,11 +103,6 @@ def _creep(low: float, high: float) -> str:
     return "slightly faster, within tolerance" if low > 1 else ""
 
 
-def confirmation_level(cases: int) -> float:
-    """The level of the second interval: with many cases it must be surer of each."""
-    return 1 - 2 * min(0.025, 2 / max(cases, 1))
-
-
 def hull(first: Speedup, second: Speedup) -> Speedup:
     """The smallest interval that holds both, around the second's estimate."""
     return Speedup(

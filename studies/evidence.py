@@ -1,8 +1,8 @@
 """Makes ``docs/evidence.md`` from the compact results in ``docs/data``; no figure is typed.
 
 ``python -m studies.evidence`` writes the page; ``--keep NAME RESULT`` first keeps a study's result
-as ``docs/data/NAME``, one of ``sns-gate check`` reduced to what the page needs. A name begins with
-its study's: ``demo_h200.json``.
+as ``docs/data/NAME``, one of ``sns-gate check`` reduced to what the page needs. A name is its
+study's and its machine's: ``demo.h200.json``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from studies import demo, same_code, tiers_live
+from studies import demo, estimators, same_code, simulation, tiers_live
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "docs" / "data"
@@ -24,7 +24,7 @@ def keep(name: str, result: Path) -> None:
     """Keep a study's result, or a text such as what ``sns-gate doctor`` said."""
     DATA.mkdir(parents=True, exist_ok=True)
     text = result.read_text(encoding="utf-8")
-    if name.startswith("demo_"):
+    if name.startswith("demo."):
         text = json.dumps(demo.compact(result)) + "\n"
     (DATA / name).write_text(text, encoding="utf-8")
 
@@ -37,17 +37,19 @@ def render() -> str:
     ]
     sections: dict[str, Callable[[dict[str, Any], Path], list[str]]] = {
         "demo": lambda kept, _: demo.section(kept),
-        "same-code": lambda kept, _: same_code.section(kept),
-        "tiers": lambda kept, path: tiers_live.section(kept, f"data/{path.stem}.svg"),
+        "estimators": lambda kept, _: estimators.section(kept),
+        "simulation": lambda kept, _: simulation.section(kept),
+        "same_code": lambda kept, _: same_code.section(kept),
+        "tiers_live": lambda kept, path: tiers_live.section(kept, f"data/{path.stem}.svg"),
     }
     for study, section in sections.items():
-        for path in sorted(DATA.glob(f"{study}_*.json")):
+        for path in sorted(DATA.glob(f"{study}.*.json")):
             parts += section(json.loads(path.read_text(encoding="utf-8")), path)
-    doctors = sorted(DATA.glob("doctor_*.txt"))
+    doctors = sorted(DATA.glob("doctor.*.txt"))
     if doctors:
         parts.append("## What `sns-gate doctor` says\n")
     for path in doctors:
-        machine = path.stem.partition("_")[2].replace("-", " ")
+        machine = path.stem.partition(".")[2].replace("-", " ")
         parts += [f"On {machine}:\n", "```text", path.read_text(encoding="utf-8").strip(), "```\n"]
     return "\n".join(parts)
 
@@ -58,7 +60,7 @@ def main() -> None:
     parser.add_argument("--keep", nargs=2, metavar=("NAME", "RESULT"), action="append", default=[])
     for name, result in parser.parse_args().keep:
         keep(name, Path(result))
-    for path in DATA.glob("tiers_*.json"):
+    for path in DATA.glob("tiers_live.*.json"):
         tiers_live.draw(json.loads(path.read_text(encoding="utf-8")), path.with_suffix(".svg"))
     PAGE.write_text(render(), encoding="utf-8")
 

@@ -98,9 +98,7 @@ def test_one_percent_is_seen_where_the_tolerance_asks_for_it() -> None:
 def test_precision_and_not_significance_stops_a_case() -> None:
     slower = Recording("add100", "add102", 0)
     assert len(run(slower, precision=1.0).blocks) == 16
-    wanted = run(slower, precision=1e-9)
-    assert len(wanted.blocks) == 16
-    assert [reason.code for reason in wanted.reasons] == ["needs-more-processes"]
+    assert len(run(slower, precision=1e-9).blocks) == 48
 
 
 def test_every_worker_meets_another_opponent_at_each_placement() -> None:

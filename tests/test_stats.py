@@ -14,9 +14,13 @@ from sns_gate.stats import (
     clustered_estimate,
     cv_percent,
     detectable_slowdown_pct,
+    in_vain,
     percentile,
     predicted_half_width,
+    spread,
+    worthwhile_pairs,
 )
+from sns_gate.stats.planning import MAX_PAIRS, MIN_PAIRS
 from tests.contract import contract
 
 TIMES = st.floats(1e-3, 1e3)
@@ -66,9 +70,18 @@ def test_the_clustered_variance_is_the_formula_of_the_design() -> None:
             sum(e - mean for e, w in zip(effects, side, strict=True) if w == k) for k in range(3)
         ]
         parts.append(3 / 2 * sum(s * s for s in sums) / 81)
-    variance = sum(parts)
+    design = np.zeros((9, 6))
+    for row, (i, j) in enumerate(zip(baseline, candidate, strict=True)):
+        design[row, i] = design[row, 3 + j] = 1
+    left = np.array(effects) - design @ np.linalg.lstsq(design, np.array(effects), rcond=None)[0]
+    block = float(left @ left) / 4 / 9
+    larger, total = max(parts), sum(parts)
+    variance = max(total - block, larger)
     assert found.variance == pytest.approx(variance)
-    assert found.degrees_of_freedom == pytest.approx(variance**2 / sum(p**2 / 2 for p in parts))
+    both = total**2 / sum(part**2 / 2 for part in parts)
+    rest = variance**2 / (larger**2 / 2 + (variance - larger) ** 2 / 2)
+    assert found.degrees_of_freedom == pytest.approx((both + rest) / 2)
+    assert found.worker_freedom == 2
 
 
 def test_the_interval_covers_the_truth_at_its_rate_when_processes_differ() -> None:
@@ -104,16 +117,35 @@ def test_process_effects_put_a_floor_under_what_more_placements_can_reach() -> N
     now = clustered_estimate(ruled, baseline, candidate, 0.0).half_width()
     assert predicted_half_width(ruled, baseline, candidate, 48) > 0.9 * now
     now = clustered_estimate(free, baseline, candidate, 0.0).half_width()
-    assert predicted_half_width(free, baseline, candidate, 48) < 0.75 * now
+    assert predicted_half_width(free, baseline, candidate, 48) < 0.8 * now
+    rows = np.array([ruled, free])
+    vain = in_vain(spread(rows, baseline, candidate), 48, precision=0.0001)
+    assert list(vain) == [True, False]
+    assert not in_vain(spread(rows, baseline, candidate), 48, precision=1.0).any()
 
 
-@given(st.floats(0.001, 0.2), st.floats(1e-4, 0.05), st.floats(2, 40))
+@given(st.floats(0.001, 0.2), st.floats(1e-4, 0.05), st.integers(2, 40))
 def test_more_than_the_tolerance_can_be_detected_and_wider_intervals_detect_less(
-    tolerance: float, half: float, freedom: float
+    tolerance: float, half: float, freedom: int
 ) -> None:
-    found = detectable_slowdown_pct(tolerance, half, freedom)
+    least = 1 / (1 + tolerance)
+    found = detectable_slowdown_pct(least, half, freedom)
     assert found > 100 * tolerance
-    assert detectable_slowdown_pct(tolerance, 2 * half, freedom) > found
+    assert detectable_slowdown_pct(least, 2 * half, freedom) > found
+    assert detectable_slowdown_pct(least, half, freedom + 1) <= found
+    assert detectable_slowdown_pct(least, half, freedom, cases=60) == pytest.approx(found)
+    assert detectable_slowdown_pct(least, half, freedom, cases=1000) > found
+
+
+def test_a_block_gets_the_pairs_that_its_own_noise_is_worth() -> None:
+    def pairs(noise: float, placement: float, fixed_s: float = 0.05, pair_s: float = 0.01) -> int:
+        block = placement**2 + math.pi / 2 * noise**2 / 12
+        return worthwhile_pairs(noise**2, block, 12, fixed_s, pair_s)
+
+    assert pairs(noise=0.15, placement=1.8) == MIN_PAIRS, "a transpose wants placements"
+    assert pairs(noise=2.6, placement=0.1) == MAX_PAIRS, "a copy wants samples"
+    assert pairs(noise=1.0, placement=0.5) == math.ceil(math.sqrt(math.pi / 2 * 4 * 5))
+    assert pairs(1.0, 0.5, fixed_s=0.5) > pairs(1.0, 0.5) > pairs(1.0, 0.5, fixed_s=0.01)
 
 
 @contract("percentile", "Linear-interpolated percentile. p is in [0, 1].")

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sns_gate.stats import confirmation_level
 from sns_gate.types import CaseResult, Side, Speedup, Verdict
 from sns_gate.verdict import (
     ExitCode,
     case_exit,
-    confirmation_level,
     exit_code,
     hull,
     judge,
@@ -113,8 +113,8 @@ def test_the_most_severe_case_wins() -> None:
 
 def test_with_many_cases_the_confirmation_must_be_surer() -> None:
     assert confirmation_level(1) == pytest.approx(0.95)
-    assert confirmation_level(80) == pytest.approx(0.95)
-    assert confirmation_level(1000) == pytest.approx(1 - 2 * 0.002)
+    assert confirmation_level(60) == pytest.approx(0.95)
+    assert confirmation_level(1000) == pytest.approx(1 - 2 * 0.0015)
 
 
 def test_the_hull_holds_both_intervals() -> None:

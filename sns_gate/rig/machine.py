@@ -71,9 +71,22 @@ class Machine:
             self._policy.restore()
 
     def measure(
-        self, case: PlannedCase, pool: WorkerPool, deadline_s: float, progress: Progress
+        self,
+        case: PlannedCase,
+        pool: WorkerPool,
+        deadline_s: float,
+        progress: Progress,
+        cases: int,
     ) -> CaseOutcome:
-        """One case, with workers in the place of lost ones, refused unless both sides' code ran."""
+        """One case, with workers in the place of lost ones, refused unless both sides' code ran.
+
+        Args:
+            case: to measure.
+            pool: of its workers.
+            deadline_s: monotonic time after which no placement is added.
+            progress: hears of each block.
+            cases: in the check.
+        """
         start = time.monotonic()
         pool.revive()
         benchmark = case.spec.id.partition("[")[0]
@@ -97,6 +110,7 @@ class Machine:
             nvml=self._gpu is not None,
             locked_mhz=self._policy.pinned_sm_mhz if self._policy else None,
             blocks=self._settings.processes * self._settings.placements,
+            cases=cases,
         )
         outcome = summarise(case, measured, expected, time.monotonic() - start)
         if outcome.result.verdict in (Verdict.BROKEN, Verdict.ADDED):

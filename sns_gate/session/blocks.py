@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import statistics
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -126,18 +127,37 @@ def run_block(
         WorkerError: a worker failed; neither is to be used for this case again.
         ValueError: a time that is not positive and finite.
     """
+    stopwatch = _Stopwatch()
     place_both(workers, spot, timing.recipe, timing.setup_timeout_s)
+    placing_s = stopwatch.lap()
     taken: list[tuple[Side, Sampled]] = []
     settling = _settle(workers, spot.number, timing, taken)
     observer.before()
+    settling_s = stopwatch.lap()
     for pair in range(timing.pairs):
         _take_pair(workers, spot.number + pair, timing, taken)
+    sampling_s = stopwatch.lap()
     gpu, cpu = observer.after()
     for worker in workers:
         worker.send(protocol.Release())
     for worker in workers:
         worker.receive(protocol.Released, timing.setup_timeout_s)
-    return _block(workers, spot.placement, settling, taken, gpu, cpu)
+    seconds = {
+        "placing_s": round(placing_s + stopwatch.lap(), 4),
+        "settling_s": round(settling_s, 4),
+        "sampling_s": round(sampling_s, 4),
+    }
+    return _block(workers, spot.placement, settling, taken, (gpu, cpu)).model_copy(update=seconds)
+
+
+class _Stopwatch:
+    def __init__(self) -> None:
+        self._last_s = time.monotonic()
+
+    def lap(self) -> float:
+        """Seconds since the last lap."""
+        before, self._last_s = self._last_s, time.monotonic()
+        return self._last_s - before
 
 
 def place_both(
@@ -219,9 +239,9 @@ def _block(
     placement: int,
     settling: int,
     taken: Sequence[tuple[Side, Sampled]],
-    gpu: GpuEvidence | None,
-    cpu: CpuEvidence | None,
+    evidence: tuple[GpuEvidence | None, CpuEvidence | None],
 ) -> Block:
+    gpu, cpu = evidence
     counted = taken[settling:]
     times: dict[str, list[float]] = {
         worker.side: [s.call_ns for side, s in counted if side == worker.side] for worker in workers

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from sns_gate import protocol
@@ -23,8 +22,10 @@ from sns_gate.session.blocks import (
     run_block,
     stable_seed,
 )
+from sns_gate.session.modes import two_speeds
 from sns_gate.session.recipe import choose_recipe
-from sns_gate.stats import MIN_CLUSTERS, Estimate, clustered_estimate, predicted_half_width
+from sns_gate.session.stopping import StoppingRule, pairs_of_next
+from sns_gate.stats import Estimate
 from sns_gate.types import SIDES, Block, Reason, Side
 
 ROTATIONS = 3
@@ -180,17 +181,27 @@ def _alternate(
     rng = random.Random(stable_seed(run.seed, run.case, "order"))
     limit = ROTATIONS * run.placements
     count = max(len(workers) for workers in sides.values())
+    rule = StoppingRule(
+        precision=run.precision,
+        most=count * limit,
+        deadline_s=run.deadline_s,
+        floor_ns=run.timer_step_ns,
+        recipe=timing.recipe,
+    )
     for placement in range(limit):
         for pair in rotation(placement, sides["baseline"], sides["candidate"], rng):
             spot = Spot(run.case, placement, len(blocks), run.seed)
             blocks.append(run_block(pair, spot, timing, observer))
             planned = count * max(run.placements, placement + 1)
-            progress.block_done(run.case, len(blocks), planned, _width(blocks, run, timing.recipe))
+            found = rule.estimate(blocks)
+            half_width = found.half_width() if found else None
+            progress.block_done(run.case, len(blocks), planned, half_width)
         if placement + 1 >= run.placements:
-            stop = _stop(blocks, run, timing.recipe, count * limit)
-            reasons.extend(reason for reason in (stop,) if isinstance(reason, Reason))
+            stop = rule.stop(blocks)
+            reasons.extend([stop] if isinstance(stop, Reason) else [])
             if stop is not None:
                 break
+            timing = replace(timing, pairs=pairs_of_next(blocks, timing.pairs))
     if not timing.recipe.held and run.on_gpu:
         reasons.append(
             Reason(
@@ -198,50 +209,14 @@ def _alternate(
                 text="the call waits for the device itself, so host time is inside its samples",
             )
         )
+    modes = two_speeds(blocks, run.precision)
+    reasons.extend([modes] if modes else [])
     return Measured(
         tuple(blocks),
-        estimate(blocks, run.timer_step_ns, timing.recipe),
+        rule.estimate(blocks),
         timing.recipe,
         tuple(reasons),
     )
-
-
-def estimate(blocks: Sequence[Block], timer_step_ns: float, recipe: Recipe) -> Estimate | None:
-    """The blocks' estimate, None below three workers a side."""
-    baseline = [block.baseline_worker for block in blocks]
-    candidate = [block.candidate_worker for block in blocks]
-    if min(len(set(baseline)), len(set(candidate))) < MIN_CLUSTERS:
-        return None
-    sample_ms = min(min(block.ms) for block in blocks) * recipe.calls * recipe.regions
-    floor = timer_step_ns / (1e6 * sample_ms)
-    return clustered_estimate([block.log_speedup for block in blocks], baseline, candidate, floor)
-
-
-def _width(blocks: Sequence[Block], run: CaseRun, recipe: Recipe) -> float | None:
-    found = estimate(blocks, run.timer_step_ns, recipe)
-    return found.half_width() if found else None
-
-
-def _stop(blocks: Sequence[Block], run: CaseRun, recipe: Recipe, most: int) -> Reason | bool | None:
-    """Why to stop here: True where precise enough, a reason where in vain, None to go on."""
-    width = _width(blocks, run, recipe)
-    if width is None or width <= run.precision or len(blocks) >= most:
-        return True
-    if time.monotonic() > run.deadline_s:
-        return Reason(
-            code="budget-spent",
-            text=f"its share of the budget is spent at ±{100 * width:.2f}%; --budget raises it",
-        )
-    baseline = [block.baseline_worker for block in blocks]
-    candidate = [block.candidate_worker for block in blocks]
-    best = predicted_half_width([b.log_speedup for b in blocks], baseline, candidate, most)
-    if best > run.precision:
-        return Reason(
-            code="needs-more-processes",
-            text=f"more placements would reach ±{100 * best:.2f}% at best, and "
-            f"±{100 * run.precision:.2f}% was asked; --processes narrows it further",
-        )
-    return None
 
 
 def _reason(error: WorkerError) -> Reason:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sns_gate.session.measuring import BrokenCase, Measured
 from sns_gate.session.roster import PlannedCase
-from sns_gate.stats import Estimate, detectable_slowdown_pct
+from sns_gate.stats import Estimate, confirmation_level, detectable_slowdown_pct
 from sns_gate.tiers import tier_of
 from sns_gate.types import (
     Block,
@@ -21,7 +21,7 @@ from sns_gate.types import (
     Speedup,
     Verdict,
 )
-from sns_gate.verdict import Judgement, confirmation_level, hull, judge, shown
+from sns_gate.verdict import Judgement, hull, judge, shown
 
 COVERS = ("samples", "pairs", "placements", "processes")
 
@@ -35,12 +35,14 @@ class Expected:
         nvml: NVML answered when the check began, so its silence is lost evidence.
         locked_mhz: the clock that a policy pinned, None where the clocks float.
         blocks: of a first rotation; below half of them nothing is judged.
+        cases: in the check.
     """
 
     on_gpu: bool
     nvml: bool
     locked_mhz: float | None
     blocks: int
+    cases: int = 1
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,9 @@ def summarise(
         text = "fewer than three workers a side, or than half of the planned blocks, are left"
         return CaseOutcome(_refuse(filled, Reason(code="too-few-blocks", text=text)))
     speedup, half_width = shown_speedup(estimate), estimate.half_width()
-    detectable_pct = detectable_slowdown_pct(base.least, half_width, estimate.degrees_of_freedom)
+    detectable_pct = detectable_slowdown_pct(
+        base.least, half_width, estimate.worker_freedom, expected.cases
+    )
     filled = _with(
         filled,
         speedup=speedup,

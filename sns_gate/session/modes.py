@@ -1,0 +1,65 @@
+"""Whether a case's workers, or its placements, fall into two speeds; it changes no estimate."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+
+from sns_gate.types import SIDES, Block, Reason, Side
+
+#: Values fall into two groups where the gap between them is this many times what is inside both.
+WORKER_GAP_RATIO = 2.0
+#: Many values of a normal distribution show such a gap in fewer than 1 case in 200.
+BLOCK_GAP_RATIO = 1.0
+_MIN_BLOCKS = 16
+
+
+def two_speeds(blocks: Sequence[Block], precision: float) -> Reason | None:
+    """What to say of workers or placements in two groups, further apart than the precision.
+
+    Args:
+        blocks: of one case.
+        precision: half-width that was asked for, on the log scale.
+    """
+    mean = statistics.fmean(block.log_speedup for block in blocks)
+    for side in SIDES:
+        levels = _levels(blocks, side, mean)
+        gap, slower = _gap(list(levels.values()), WORKER_GAP_RATIO)
+        if gap > precision:
+            return _reason(f"{slower} of {len(levels)} {side} workers", gap)
+    if len(blocks) >= _MIN_BLOCKS:
+        gap, slower = _gap([-block.log_speedup for block in blocks], BLOCK_GAP_RATIO)
+        if gap > precision:
+            return _reason(f"the candidate in {slower} of {len(blocks)} placements", gap)
+    return None
+
+
+def _levels(blocks: Sequence[Block], side: Side, mean: float) -> dict[int, float]:
+    """How much slower than its side each worker is, on the log scale."""
+    sign = 1 if side == "baseline" else -1
+    found: dict[int, list[float]] = {}
+    for block in blocks:
+        worker = block.baseline_worker if side == "baseline" else block.candidate_worker
+        found.setdefault(worker, []).append(sign * (block.log_speedup - mean))
+    return {worker: statistics.fmean(values) for worker, values in found.items()}
+
+
+def _gap(values: Sequence[float], ratio: float) -> tuple[float, int]:
+    """The largest gap between sorted values and how many lie above it; 0 where it parts nothing."""
+    ordered = sorted(values)
+    gaps = [high - low for low, high in itertools.pairwise(ordered)]
+    if len(gaps) < 2:  # noqa: PLR2004 (two values always lie apart)
+        return 0.0, 0
+    gap = max(gaps)
+    inside = ordered[-1] - ordered[0] - gap
+    return (gap, len(gaps) - gaps.index(gap)) if gap > ratio * inside else (0.0, 0)
+
+
+def _reason(who: str, gap: float) -> Reason:
+    return Reason(
+        code="bimodal",
+        text=f"{who} run {100 * math.expm1(gap):.1f}% slower than the rest, as autotuning or "
+        f"placement can make them, so the interval is wide; fix the choice, or add --processes",
+    )

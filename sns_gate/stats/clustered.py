@@ -1,0 +1,203 @@
+"""The speedup's estimate from blocks whose workers are the replicates, and what it can detect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MIN_CLUSTERS = 3
+#: From here on Student's t is the normal distribution to all digits shown.
+_NORMAL_FREEDOM = 1e6
+
+FloatArray = NDArray[np.float64]
+
+
+def block_effect(baseline: Sequence[float], candidate: Sequence[float]) -> float:
+    """The log speedup of one block: the median over pairs of log(baseline / candidate).
+
+    Args:
+        baseline: times of the baseline's samples, any unit, one a pair.
+        candidate: times of the candidate's samples in the same unit and order.
+
+    Raises:
+        ValueError: no pairs, unequal lengths, or a time that is not positive and finite.
+    """
+    if not baseline or len(baseline) != len(candidate):
+        raise ValueError(f"a block needs pairs, got {len(baseline)} and {len(candidate)} samples")
+    times = np.array([baseline, candidate], dtype=float)
+    if not np.all(np.isfinite(times) & (times > 0)):
+        raise ValueError("a block needs positive finite times")
+    return float(np.median(np.log(times[0] / times[1])))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A log speedup with the spread that it was seen to have.
+
+    Attributes:
+        log_speedup: mean over blocks of the block effects, log(baseline / candidate).
+        variance: of that mean, both sides' worker clusters added.
+        degrees_of_freedom: Welch's, infinite where the variance is zero.
+        floor: the smallest half-width that the timer allows, on the log scale.
+        blocks: number of blocks behind it.
+        worker_freedom: workers of the side that has fewer, less one.
+    """
+
+    log_speedup: float
+    variance: float
+    degrees_of_freedom: float
+    floor: float
+    blocks: int
+    worker_freedom: int
+
+    def half_width(self, level: float = 0.95) -> float:
+        """Half the width of the two-sided interval at this level, on the log scale."""
+        found = half_width(np.array(self.variance), np.array(self.degrees_of_freedom), level)
+        return max(float(found), self.floor)
+
+    def bounds(self, level: float = 0.95) -> tuple[float, float]:
+        """The speedup's interval (low, high) at this level."""
+        half = self.half_width(level)
+        return math.exp(self.log_speedup - half), math.exp(self.log_speedup + half)
+
+
+def clustered_estimate(
+    effects: Sequence[float],
+    baseline_workers: Sequence[Hashable],
+    candidate_workers: Sequence[Hashable],
+    floor: float,
+) -> Estimate:
+    """The mean block effect with its worker-clustered variance.
+
+    Args:
+        effects: one log speedup a block.
+        baseline_workers: the baseline worker of each block.
+        candidate_workers: the candidate worker of each block.
+        floor: the smallest half-width, one timer step over the time measured (log scale).
+
+    Raises:
+        ValueError: fewer than two workers on a side, or unequal lengths.
+    """
+    found = spread(np.asarray([effects], dtype=float), baseline_workers, candidate_workers)
+    variance, freedom = found.combined()
+    mean = math.fsum(effects) / len(effects)
+    workers = min(found.baseline_freedom, found.candidate_freedom)
+    return Estimate(mean, float(variance[0]), float(freedom[0]), floor, len(effects), workers)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What the variance of a mean of blocks is made of; floats, or arrays of many measurements.
+
+    Attributes:
+        baseline: the mean's variance as the spread between baseline workers shows it.
+        candidate: as the spread between candidate workers shows it.
+        block: as the spread of blocks about both workers' own levels shows it, 0 where unknown.
+        baseline_freedom: degrees of freedom of the first.
+        candidate_freedom: of the second.
+        blocks: number of blocks behind the mean.
+    """
+
+    baseline: float | FloatArray
+    candidate: float | FloatArray
+    block: float | FloatArray
+    baseline_freedom: int
+    candidate_freedom: int
+    blocks: int
+
+    def combined(self) -> tuple[FloatArray, FloatArray]:
+        """The mean's variance and its degrees of freedom.
+
+        Each side's part holds the noise of the blocks, so the sum would count it twice: it is
+        taken out once, as two-way clustering does (Cameron, Gelbach & Miller 2011, "Robust
+        Inference With Multiway Clustering"), but never below the larger part. Degrees of freedom
+        lie half-way between Welch's of the two parts and Welch's of what is left of them, which by
+        simulation holds the level where either alone is too narrow or too wide
+        (docs/statistics.md).
+        """
+        larger, total = np.maximum(self.baseline, self.candidate), self.baseline + self.candidate
+        variance = np.maximum(total - self.block, larger)
+        left = variance - larger
+        b, c = np.square(self.baseline), np.square(self.candidate)
+        larger_freedom, other_freedom = (
+            np.where(b >= c, self.baseline_freedom, self.candidate_freedom),
+            np.where(b >= c, self.candidate_freedom, self.baseline_freedom),
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            both = total**2 / (b / self.baseline_freedom + c / self.candidate_freedom)
+            rest = variance**2 / (larger**2 / larger_freedom + left**2 / other_freedom)
+        freedom = np.where(variance > 0, (both + rest) / 2, math.inf)
+        return np.asarray(variance), freedom
+
+    def at(self, blocks: int) -> Spread:
+        """What to expect at so many blocks of the same workers.
+
+        The spread inside workers shrinks with more blocks, the spread between workers does not.
+        """
+        block = self.block * self.blocks / blocks
+        return Spread(
+            baseline=np.maximum(self.baseline - self.block, 0) + block,
+            candidate=np.maximum(self.candidate - self.block, 0) + block,
+            block=block,
+            baseline_freedom=self.baseline_freedom,
+            candidate_freedom=self.candidate_freedom,
+            blocks=blocks,
+        )
+
+
+def spread(
+    effects: FloatArray, baseline_workers: Sequence[Hashable], candidate_workers: Sequence[Hashable]
+) -> Spread:
+    """The parts of the variance of each row's mean.
+
+    A side's part is P/(P-1) · Σ over its workers (sum of the worker's residuals)² / n², the
+    cluster-robust variance of a mean with its small-sample factor; a worker's blocks share its
+    process effect and so count together (Cameron & Miller 2015, "A Practitioner's Guide to
+    Cluster-Robust Inference").
+
+    Args:
+        effects: log speedups, a row a measurement, a column a block.
+        baseline_workers: the baseline worker of each block.
+        candidate_workers: the candidate worker of each block.
+
+    Raises:
+        ValueError: fewer than two workers on a side, or unequal lengths.
+    """
+    count = effects.shape[1]
+    if not count == len(baseline_workers) == len(candidate_workers):
+        raise ValueError("one baseline worker and one candidate worker are needed for each block")
+    designs = [_design(workers) for workers in (baseline_workers, candidate_workers)]
+    residuals = effects - effects.mean(axis=1, keepdims=True)
+    parts = []
+    for design in designs:
+        clusters = design.shape[1]
+        if clusters < 2:  # noqa: PLR2004 (a variance needs two)
+            raise ValueError("clustered variance needs at least two workers a side")
+        sums = residuals @ design
+        parts.append(clusters / (clusters - 1) * np.sum(sums**2, axis=1) / count**2)
+    both = np.hstack(designs)
+    freedom = count - int(np.linalg.matrix_rank(both))
+    left = residuals - residuals @ (both @ np.linalg.pinv(both)).T
+    noise = np.sum(left**2, axis=1) / freedom / count if freedom > 0 else 0.0 * parts[0]
+    freedoms = [design.shape[1] - 1 for design in designs]
+    return Spread(parts[0], parts[1], noise, freedoms[0], freedoms[1], count)
+
+
+def _design(workers: Sequence[Hashable]) -> FloatArray:
+    """One row a block, one column a worker, 1 where the worker took part."""
+    names = list(dict.fromkeys(workers))
+    design = np.zeros((len(workers), len(names)))
+    design[np.arange(len(workers)), [names.index(worker) for worker in workers]] = 1
+    return design
+
+
+def half_width(variance: FloatArray, freedom: FloatArray, level: float = 0.95) -> FloatArray:
+    """Half the width of the two-sided t interval; 0 where nothing varied."""
+    from scipy.special import stdtrit
+
+    quantile = stdtrit(np.minimum(freedom, _NORMAL_FREEDOM), 0.5 + level / 2)
+    return np.asarray(quantile * np.sqrt(variance))
