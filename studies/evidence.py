@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from studies import demo, estimators, same_code, simulation, tiers_live
+from studies import demo, estimators, resampled, same_code, simulation, tiers_live
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "docs" / "data"
@@ -39,6 +39,7 @@ def render() -> str:
         "demo": lambda kept, _: demo.section(kept),
         "estimators": lambda kept, _: estimators.section(kept),
         "simulation": lambda kept, _: simulation.section(kept),
+        "resampled": lambda kept, _: resampled.section(kept),
         "same_code": lambda kept, _: same_code.section(kept),
         "tiers_live": lambda kept, path: tiers_live.section(kept, f"data/{path.stem}.svg"),
     }
