@@ -108,6 +108,39 @@ def _compare(options: argparse.Namespace) -> int:
     return _judged(lambda progress, save: compare(request, progress, save), Path(options.json))
 
 
+def _calibrate(options: argparse.Namespace) -> int:
+    from sns_gate.calibration import calibrate
+    from sns_gate.gate import check
+    from sns_gate.report import calibration as page
+    from sns_gate.report.terminal import LiveProgress, PlainProgress, console_for
+    from sns_gate.rig import CheckRequest
+
+    if options.rounds < 1:
+        raise UsageError(f"--rounds is a number of checks, at least 1, got {options.rounds}")
+    console = console_for(sys.stdout)
+    results = []
+    for round_ in range(options.rounds):
+        # Each round has other placements and orders: the seed stands in its result.
+        layers = _layers(options, seed=round_ if options.seed is None else None)
+        request = CheckRequest(
+            Path.cwd(), options.revision, options.revision, layers, dict(os.environ)
+        )
+        progress = LiveProgress(console) if console.is_terminal else PlainProgress(console)
+        console.print(f"round {round_ + 1} of {options.rounds}")
+        progress.start()
+        try:
+            results.append(check(request, progress, _keep_nothing))
+        finally:
+            progress.stop()
+    found = calibrate(results)
+    page.render(found, console)
+    if options.json:
+        Path(options.json).write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    if options.write and found.tolerance is not None:
+        console.print(f"written into {page.write(found, Path.cwd())}", markup=False)
+    return _EXIT_OK if found.tolerance is not None else _EXIT_REFUSED
+
+
 def _judged(run: Callable[[Progress, Save], GateResult], path: Path) -> int:
     """Run a check under its progress, keep its result, and show it."""
     from sns_gate.report.json import ResultFile
@@ -226,7 +259,7 @@ def _schema(_: argparse.Namespace) -> int:
     return _EXIT_OK
 
 
-def _layers(options: argparse.Namespace) -> Layers:
+def _layers(options: argparse.Namespace, seed: int | None = None) -> Layers:
     from sns_gate.config import Layers, Source, read_environment, setting_options
 
     given = {
@@ -237,6 +270,8 @@ def _layers(options: argparse.Namespace) -> Layers:
     for name in ("benchmarks", "python", "state-dir"):  # as the user's shell means them
         if name in given:
             given[name] = str(Path(given[name]).absolute())
+    if seed is not None:
+        given["seed"] = seed
     return Layers(read_environment(os.environ), Source("the command line", given))
 
 
@@ -251,6 +286,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_check(commands, with_settings="check" in given)
     _add_compare(commands, with_settings="compare" in given)
+    _add_calibrate(commands, with_settings="calibrate" in given)
     report = commands.add_parser("report", help="show a result file again, without a GPU")
     report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
     report.set_defaults(run=_report)
@@ -339,6 +375,32 @@ def _add_compare(
     _add_result(compare)
     if with_settings:
         _add_settings(compare, of_revisions=False)
+
+
+def _add_calibrate(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], *, with_settings: bool
+) -> None:
+    calibrate = commands.add_parser(
+        "calibrate",
+        help="measure a revision against itself: this runner's noise, and settings that suit it",
+        description="Checks a revision against itself several times: how wide the intervals are, "
+        "how often identical code looks different, what slowdown can be seen, and which tolerance "
+        "and placements suit this runner.",
+    )
+    calibrate.set_defaults(run=_calibrate)
+    calibrate.add_argument(
+        "--revision", metavar="REF", default="HEAD", help="revision to measure (default: HEAD)"
+    )
+    calibrate.add_argument(
+        "--rounds", metavar="N", type=int, default=3, help="checks, each in new processes "
+        "(default: 3)",
+    )  # fmt: skip
+    calibrate.add_argument(
+        "--write", action="store_true", help="put the recommended settings into the configuration"
+    )
+    calibrate.add_argument("--json", metavar="FILE", help="keep all figures there")
+    if with_settings:
+        _add_settings(calibrate, of_revisions=True)
 
 
 def _add_result(command: argparse.ArgumentParser) -> None:

@@ -43,6 +43,10 @@ class Progress(session.Progress, Protocol):
         """A case has its verdict, which a confirmation may still replace."""
 
 
+#: Further processes a side in a confirmation: were workers to fall into two speeds, all of one side
+#: drawing the slower one twice must be beyond chance.
+MORE_TO_CONFIRM = 2
+
 Save = Callable[[GateResult], None]
 
 
@@ -111,7 +115,7 @@ class _Run:
 class _Round:
     """Cases that the workers of one kind of pool can measure, and what they measured."""
 
-    start: Callable[[str], WorkerPool]
+    start: Callable[[str, int], WorkerPool]
     outcomes: list[tuple[PlannedCase, CaseOutcome]] = field(default_factory=list)
 
     @property
@@ -137,10 +141,14 @@ def _judged(run: _Run) -> GateResult:
 
 def _measure_all(run: _Run) -> list[_Round]:
     """Every case, on workers that stay alive for all cases of their kind."""
-    rig, ledger = run.rig, run.ledger
-    run.progress.stage(f"starting {2 * rig.settings.processes} workers")
+    rig, ledger, processes = run.rig, run.ledger, run.rig.settings.processes
+    run.progress.stage(f"starting {2 * processes} workers")
     revisions, references = _Round(rig.pool), _Round(rig.reference_pool)
-    with rig.baseline_cases() as own, rig.pool("first") as pool, run.machine(pool) as machine:
+    with (
+        rig.baseline_cases() as own,
+        rig.pool("first", processes) as pool,
+        run.machine(pool) as machine,
+    ):
         roster = rig.roster(pool, own)
         ledger.order = roster.order
         ledger.disclose(pool.disclosures)
@@ -153,8 +161,8 @@ def _measure_all(run: _Run) -> list[_Round]:
             revisions.outcomes.append((case, outcome))
             ledger.describe(*_described(run, machine, pool))
     if roster.against_references:
-        run.progress.stage(f"starting {2 * rig.settings.processes} workers for the references")
-        with rig.reference_pool("first") as pool, run.machine(pool) as machine:
+        run.progress.stage(f"starting {2 * processes} workers for the references")
+        with rig.reference_pool("first", processes) as pool, run.machine(pool) as machine:
             for case in roster.against_references:
                 outcome = _measure(run, case, machine, pool, deadlines)
                 references.outcomes.append((case, outcome))
@@ -188,7 +196,8 @@ def _confirm_slower(run: _Run, rounds: Sequence[_Round]) -> None:
 
 def _measure_again(run: _Run, one: _Round, cases: int) -> None:
     deadlines = _Deadlines(run.rig.settings.budget, len(one.slower))
-    with one.start("second") as pool, run.machine(pool) as machine:
+    processes = run.rig.settings.processes + MORE_TO_CONFIRM
+    with one.start("second", processes) as pool, run.machine(pool) as machine:
         for case, first in one.slower:
             run.progress.case_started(case.spec.id, confirming=True)
             second = machine.measure(case, pool, deadlines.next(), run.progress, cases)

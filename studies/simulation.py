@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sns_gate.gate import MORE_TO_CONFIRM
 from sns_gate.session.blocks import PAIRS
 from sns_gate.session.measuring import ROTATIONS
 from sns_gate.stats import (
@@ -240,7 +241,9 @@ def called_slower(
     slower = first.mean + half < math.log(least)
     again = np.flatnonzero(slower)
     if len(again):
-        second = measure(scenario, len(again), rng, precision=precision)
+        second = measure(
+            scenario, len(again), rng, precision=precision, processes=PROCESSES + MORE_TO_CONFIRM
+        )
         bound = second.mean + second.half(confirmation_level(cases))
         slower[again] = bound < math.log(least)
     freedom = PROCESSES - 1 - scenario.lost

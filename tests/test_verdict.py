@@ -113,8 +113,8 @@ def test_the_most_severe_case_wins() -> None:
 
 def test_with_many_cases_the_confirmation_must_be_surer() -> None:
     assert confirmation_level(1) == pytest.approx(0.95)
-    assert confirmation_level(60) == pytest.approx(0.95)
-    assert confirmation_level(1000) == pytest.approx(1 - 2 * 0.0015)
+    assert confirmation_level(50) == pytest.approx(0.95)
+    assert confirmation_level(1000) == pytest.approx(1 - 2 * 0.00125)
 
 
 def test_the_hull_holds_both_intervals() -> None:

@@ -73,7 +73,7 @@ def _table(result: GateResult, console: Console) -> RenderableType:
     reach = _reach(result)
     for case in words.ordered(result.cases):
         row = [
-            Text(_plain(case.id)),
+            Text(words.plain(case.id)),
             words.duration(case.baseline_ms),
             words.duration(case.candidate_ms),
             words.speedup(case),
@@ -135,12 +135,12 @@ def _remarks(result: GateResult) -> list[Text]:
                 lines.extend(_detail(case, reason))
     remarks = [
         Text.assemble(
-            (f"{_cases(ids, result)}: ", "bold"), f"{_plain(text)} ", (f"[{code}]", "dim")
+            (f"{_cases(ids, result)}: ", "bold"), f"{words.plain(text)} ", (f"[{code}]", "dim")
         )
         for (code, text), ids in shown.items()
     ]
     remarks += [
-        Text.assemble(f"{_plain(reason.text)} ", (f"[{reason.code}]", "dim"))
+        Text.assemble(f"{words.plain(reason.text)} ", (f"[{reason.code}]", "dim"))
         for reason in result.disclosures
     ]
     return [Text(""), *lines, *remarks] if lines or remarks else []
@@ -149,8 +149,8 @@ def _remarks(result: GateResult) -> list[Text]:
 def _detail(case: CaseResult, reason: Reason) -> list[Text]:
     last = reason.detail.rstrip().splitlines()[-_TRACEBACK_LINES:]
     return [
-        Text(f"{_plain(case.id)}:", style="bold"),
-        *(Text(f"  {_plain(t)}", "dim") for t in last),
+        Text(f"{words.plain(case.id)}:", style="bold"),
+        *(Text(f"  {words.plain(t)}", "dim") for t in last),
     ]
 
 
@@ -158,7 +158,7 @@ def _cases(ids: list[str], result: GateResult) -> str:
     if len(ids) == len(result.cases) and len(ids) > 1:
         return "all cases"
     few = 3
-    return ", ".join(map(_plain, ids[:few])) + (
+    return ", ".join(map(words.plain, ids[:few])) + (
         f" and {len(ids) - few} more" if len(ids) > few else ""
     )
 
@@ -186,11 +186,6 @@ def _facts(result: GateResult) -> Text:
 
 def _ascii_only(console: Console) -> bool:
     return not (console.encoding or "").lower().startswith("utf")
-
-
-def _plain(text: str) -> str:
-    """Text without control characters, so that no result can drive the terminal."""
-    return "".join(c if c.isprintable() else "�" for c in text)
 
 
 class LiveProgress:
@@ -226,13 +221,13 @@ class LiveProgress:
     def case_started(self, case: str, *, confirming: bool) -> None:
         """A case's measurement begins."""
         self._clock.confirming = confirming
-        text = f"{_plain(case)}: {'preparing again' if confirming else 'preparing'}"
+        text = f"{words.plain(case)}: {'preparing again' if confirming else 'preparing'}"
         self._bar.update(self._task, description=text, total=1.0, completed=0.0)
 
     def block_done(self, case: str, done: int, planned: int, half_width: float | None) -> None:
         """A block is done."""
         width = "" if half_width is None else f" ±{100 * half_width:.2f}%"
-        text = f"{self._clock.position} {_plain(case)}{width}"
+        text = f"{self._clock.position} {words.plain(case)}{width}"
         left = self._clock.left(done / planned)
         self._bar.update(self._task, description=text, total=planned, completed=done, left=left)
 
@@ -308,7 +303,9 @@ class _Remaining:
 def _finished(result: CaseResult) -> Text:
     verdict = words.verdict(result)
     return Text.assemble(
-        f"{_plain(result.id)}  ", (verdict, _STYLES[result.verdict]), f"  {words.speedup(result)}"
+        f"{words.plain(result.id)}  ",
+        (verdict, _STYLES[result.verdict]),
+        f"  {words.speedup(result)}",
     )
 
 

@@ -31,6 +31,11 @@ _UNITS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (1e-6, "ns"))
 _SHORT_COMMIT = 9
 
 
+def plain(text: str) -> str:
+    """Text without control characters, so that no result can drive the terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def duration(ms: float | None) -> str:
     """A time in the unit that suits it, four digits."""
     if ms is None:

@@ -58,8 +58,8 @@ class FunctionsRig:
             settings, self.device, request.environment, scratch, request.folder
         )
 
-    def pool(self, name: str) -> WorkerPool:
-        """Workers of both sides; each name has compiler and tuning caches of its own."""
+    def pool(self, name: str, processes: int) -> WorkerPool:
+        """So many workers a side; each name has compiler and tuning caches of its own."""
         folder, request = self._request.folder, self._request
         paths = tuple(folder / entry for entry in self.settings.pythonpath or _found(folder))
         launches = {
@@ -76,7 +76,7 @@ class FunctionsRig:
             )
             for side in SIDES
         }
-        return WorkerPool(launches, self.settings.processes, self.settings.timeout)
+        return WorkerPool(launches, processes, self.settings.timeout)
 
     reference_pool = pool
 

@@ -109,7 +109,7 @@ class Machine:
             on_gpu=self._device.on_gpu,
             nvml=self._gpu is not None,
             locked_mhz=self._policy.pinned_sm_mhz if self._policy else None,
-            blocks=self._settings.processes * self._settings.placements,
+            blocks=pool.processes * self._settings.placements,
             cases=cases,
         )
         outcome = summarise(case, measured, expected, time.monotonic() - start)

@@ -89,8 +89,8 @@ class Rig:
                 BUILD_TIMEOUT_S,
             )
 
-    def pool(self, name: str) -> WorkerPool:
-        """Workers of both sides; each name has compiler and tuning caches of its own."""
+    def pool(self, name: str, processes: int) -> WorkerPool:
+        """So many workers a side; each name has compiler and tuning caches of its own."""
         fallbacks = tuple(self._fallback(file) for file in self._files)
         files = tuple(map(str, self._files))
         loads: dict[Side, protocol.Load] = {
@@ -101,9 +101,9 @@ class Rig:
             side: self._launching.launch(side, name, self._code(side), loads[side])
             for side in SIDES
         }
-        return WorkerPool(launches, self.settings.processes, self.settings.timeout)
+        return WorkerPool(launches, processes, self.settings.timeout)
 
-    def reference_pool(self, name: str) -> WorkerPool:
+    def reference_pool(self, name: str, processes: int) -> WorkerPool:
         """Workers that all run the candidate's code, the baseline's side its references."""
         files = tuple(map(str, self._files))
         launches = {
@@ -115,7 +115,7 @@ class Rig:
             )
             for side in SIDES
         }
-        return WorkerPool(launches, self.settings.processes, self.settings.timeout)
+        return WorkerPool(launches, processes, self.settings.timeout)
 
     @contextmanager
     def baseline_cases(self) -> Iterator[Callable[[], protocol.Loaded | None]]:

@@ -14,7 +14,7 @@ from sns_gate.stats.clustered import Spread, half_width, spread
 #: from simulation (docs/statistics.md): the smallest slowdown that two stages see is least + k·h.
 POWER_MULTIPLIERS = ((2, 4.9), (3, 3.3), (5, 2.6), (7, 2.3), (11, 2.2))
 #: Expected false confirmations in a check were every first measurement wrong.
-FALSE_ALARM_SHARE = 1.5
+FALSE_ALARM_SHARE = 1.25
 #: Bounds of the pairs in a block; fewer make no median, more buy almost nothing.
 MIN_PAIRS, MAX_PAIRS = 4, 24
 #: More blocks are taken, even where they cannot reach the precision, while they may narrow the

@@ -30,6 +30,10 @@ class WorkerPool:
         launches: how each side's workers are started.
         processes: workers a side.
         start_timeout_s: time that opening the device and loading the benchmarks may take.
+
+    Attributes:
+        processes: workers a side that there should be.
+        disclosures: what a reader should know of how they started.
     """
 
     def __init__(
@@ -37,7 +41,7 @@ class WorkerPool:
     ) -> None:
         self._launches = dict(launches)
         self._set_aside: dict[Side, tuple[protocol.LoadFailure, ...]] = dict.fromkeys(SIDES, ())
-        self._processes = processes
+        self.processes = processes
         self._timeout_s = start_timeout_s
         self._workers: dict[Side, list[WorkerProcess]] = {side: [] for side in SIDES}
         self.disclosures: list[Reason] = []
@@ -115,7 +119,7 @@ class WorkerPool:
         started: list[WorkerProcess] = []
         for side in SIDES:
             taken = {worker.index for worker in self._workers[side]}
-            for index in sorted(set(range(self._processes)) - taken):
+            for index in sorted(set(range(self.processes)) - taken):
                 worker = WorkerProcess(self._launches[side], index)
                 self._workers[side].append(worker)
                 started.append(worker)
@@ -197,7 +201,7 @@ class WorkerPool:
                 continue
             raise RefusedRun(
                 "too-few-workers",
-                f"only {count} of {self._processes} {side} workers could open the device, and a "
+                f"only {count} of {self.processes} {side} workers could open the device, and a "
                 f"verdict needs {MIN_CLUSTERS}: {_why(lost)}",
             )
         if lost:
