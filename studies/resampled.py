@@ -9,6 +9,7 @@ import gzip
 import itertools
 import json
 import math
+import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -22,8 +23,9 @@ from sns_gate.stats import block_effect, clustered_estimate
 RECORDINGS = Path(__file__).resolve().parents[1] / "tests" / "recordings"
 _DEALS = 100
 _SIDE = 4
-#: All that were recorded.
+#: All that were recorded, and fewer of them.
 _PAIRS = 20
+_FEWER = (4, 6, 8, 12, 20)
 _SETTLING = 4
 #: Mean and half-width on the log scale.
 Interval = tuple[float, float]
@@ -34,7 +36,7 @@ def _read(name: str) -> Any:  # noqa: ANN401 (JSON)
         return json.load(file)
 
 
-def alternating() -> dict[str, list[Interval]]:
+def alternating(pairs: int = _PAIRS) -> dict[str, list[Interval]]:
     """Every batch as it was recorded, and with any one worker a side left out: mean, half-width."""
     batches: dict[tuple[str, int], list[Any]] = defaultdict(list)
     for block in _read("h200_alternating_held"):
@@ -46,7 +48,10 @@ def alternating() -> dict[str, list[Interval]]:
         for without in [(-1, -1), *itertools.product(workers, workers)]:
             kept = [b for b in blocks if b["baseline_process"] != without[0]
                     and b["candidate_process"] != without[1]]  # fmt: skip
-            effects = [block_effect(_times(b["baseline"]), _times(b["candidate"])) for b in kept]
+            effects = [
+                block_effect(_times(b["baseline"], pairs), _times(b["candidate"], pairs))
+                for b in kept
+            ]
             estimate = clustered_estimate(
                 effects,
                 [b["baseline_process"] for b in kept],
@@ -63,8 +68,8 @@ def _same(baseline: str, candidate: str) -> bool:
     return baseline == candidate or (baseline == "mm8192" and candidate.startswith("mm8192"))
 
 
-def _times(samples: list[list[float]]) -> list[float]:
-    return [sample[0] for sample in samples[_SETTLING : _SETTLING + _PAIRS]]
+def _times(samples: list[list[float]], pairs: int) -> list[float]:
+    return [sample[0] for sample in samples[_SETTLING : _SETTLING + pairs]]
 
 
 def windows() -> dict[str, list[Interval]]:
@@ -123,7 +128,18 @@ def run() -> dict[str, Any]:
         }
         rows = kept[kind].values()
         print(kind, sum(r["misses"] for r in rows), "of", sum(r["intervals"] for r in rows))
+    kept["pairs"] = {str(pairs): _typical_width(pairs) for pairs in _FEWER}
     return kept
+
+
+def _typical_width(pairs: int) -> float:
+    """Geometric mean over kernels of the mean half-width with so many pairs a block, in %."""
+    widths = [
+        statistics.fmean(half for _, half in intervals)
+        for kernel, intervals in alternating(pairs).items()
+        if "," not in kernel
+    ]
+    return round(100 * statistics.geometric_mean(widths), 4)
 
 
 def section(kept: dict[str, Any]) -> list[str]:
@@ -134,11 +150,12 @@ def section(kept: dict[str, Any]) -> list[str]:
         "windows": "Windows of live processes tens of milliseconds apart, whose clocks differ, "
         "dealt at random to two sides of four.",
     }
-    for kind, rows in kept.items():
+    for kind, text in says.items():
+        rows = kept[kind]
         missed = sum(row["misses"] for row in rows.values())
         count = sum(row["intervals"] for row in rows.values())
         lines += [
-            f"{says[kind]} Of {count} intervals {missed} missed 1 ({100 * missed / count:.1f}%).\n",
+            f"{text} Of {count} intervals {missed} missed 1 ({100 * missed / count:.1f}%).\n",
             "| kernel | intervals | missed | median half-width, % |",
             "|---|---|---|---|",
             *(
@@ -147,7 +164,14 @@ def section(kept: dict[str, Any]) -> list[str]:
             ),
             "",
         ]
-    return lines
+    return [
+        *lines,
+        "Half-widths with fewer of the recorded pairs in each block, typical of all kernels:\n",
+        "| pairs | half-width, % |",
+        "|---|---|",
+        *(f"| {pairs} | {width:.3f} |" for pairs, width in kept["pairs"].items()),
+        "",
+    ]
 
 
 if __name__ == "__main__":

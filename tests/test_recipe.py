@@ -23,7 +23,7 @@ def recipe(baseline: Calibrated, candidate: Calibrated | None = None, mode: str 
 
 
 def test_a_long_call_is_timed_cold_one_call_a_region_behind_a_held_queue() -> None:
-    assert recipe(LONG) == Recipe("cold", calls=1, regions=5, held=True, batch=5)
+    assert recipe(LONG) == Recipe("cold", calls=1, regions=2, held=True, batch=2)
 
 
 def test_a_short_call_is_captured_over_copies_that_exceed_the_cache() -> None:

@@ -16,6 +16,7 @@ from sns_gate.session import (
     measure_case,
     summarise,
 )
+from sns_gate.session.blocks import PAIRS
 from sns_gate.types import MeasurementTier, Verdict
 from tests.recorded import (
     PROCESSES,
@@ -79,9 +80,9 @@ def test_a_recorded_case_is_judged_rightly(recording: Recording) -> None:
     # The true ratios of add101 and add102 are themselves known to some 0.1%.
     slack = 0.0 if truth == 1.0 else 0.0015
     assert case.speedup.low - slack <= truth <= case.speedup.high + slack
-    # The published figures have 20 pairs a block, ours 12; a block that settled past the end of
+    # The published figures have 20 pairs a block, ours 8; a block that settled past the end of
     # its recording went round again, which says nothing of its width.
-    if max(block.settling for block in measured.blocks) <= 2 * RECORDED_PAIRS - 24:
+    if max(block.settling for block in measured.blocks) <= 2 * (RECORDED_PAIRS - PAIRS):
         assert case.half_width_pct <= 1.25 * PUBLISHED_HALF_WIDTHS[recording.kernel]
     if truth == 1.0:
         assert case.verdict is Verdict.UNCHANGED
@@ -120,5 +121,5 @@ def test_settling_samples_are_kept_but_do_not_count() -> None:
     assert block.settling >= 8
     counted = zip(block.counted("baseline"), block.counted("candidate"), strict=True)
     ratios = sorted(math.log(b / c) for b, c in counted)
-    assert len(ratios) == 12
-    assert block.log_speedup == pytest.approx((ratios[5] + ratios[6]) / 2, abs=1e-9)
+    assert len(ratios) == PAIRS == 8
+    assert block.log_speedup == pytest.approx((ratios[3] + ratios[4]) / 2, abs=1e-9)

@@ -16,7 +16,7 @@ from sns_gate.protocol import Recipe, Reply, Request, Sampled
 from sns_gate.stats import block_effect
 from sns_gate.types import Block, CpuEvidence, GpuEvidence, Side
 
-PAIRS = 12
+PAIRS = 8
 SETTLING_PAIRS = 4
 MAX_SETTLING_PAIRS = 24
 CPU_SETTLING_PAIRS = 2

@@ -6,7 +6,8 @@ import math
 
 from sns_gate.protocol import SHORT_CALL_PAIRS, Calibrated, Recipe
 
-SAMPLE_NS = 1_000_000
+#: Recordings of samples this short gave intervals no wider than longer ones (docs/statistics.md).
+SAMPLE_NS = 250_000
 CPU_SAMPLE_NS = 2_000_000
 #: Where one side is far slower, its samples take no longer than this, and the other's are shorter.
 LONGEST_SAMPLE_NS = 50_000_000
