@@ -13,7 +13,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from studies import demo, estimators, resampled, same_code, simulation, tiers_live
+from studies import (
+    demo,
+    estimators,
+    growth,
+    peers,
+    power,
+    resampled,
+    same_code,
+    same_revision,
+    simulation,
+    tiers_live,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "docs" / "data"
@@ -40,6 +51,10 @@ def render() -> str:
         "estimators": lambda kept, _: estimators.section(kept),
         "simulation": lambda kept, _: simulation.section(kept),
         "resampled": lambda kept, _: resampled.section(kept),
+        "same_revision": lambda kept, _: same_revision.section(kept),
+        "growth": lambda kept, _: growth.section(kept),
+        "peers": lambda kept, _: peers.section(kept),
+        "power": lambda kept, _: power.section(kept),
         "same_code": lambda kept, _: same_code.section(kept),
         "tiers_live": lambda kept, path: tiers_live.section(kept, f"data/{path.stem}.svg"),
     }
