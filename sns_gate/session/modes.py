@@ -7,6 +7,9 @@ import math
 import statistics
 from collections.abc import Sequence
 
+import numpy as np
+
+from sns_gate.stats import MIN_CLUSTERS, RULING_RATIO, spread
 from sns_gate.types import SIDES, Block, Reason, Side
 
 #: Values fall into two groups where the gap between them is this many times what is inside both.
@@ -24,7 +27,7 @@ def two_speeds(blocks: Sequence[Block], precision: float) -> Reason | None:
         precision: half-width that was asked for, on the log scale.
     """
     mean = statistics.fmean(block.log_speedup for block in blocks)
-    for side in SIDES:
+    for side in _ruling(blocks):
         levels = _levels(blocks, side, mean)
         gap, slower = _gap(list(levels.values()), WORKER_GAP_RATIO)
         if gap > precision:
@@ -34,6 +37,18 @@ def two_speeds(blocks: Sequence[Block], precision: float) -> Reason | None:
         if gap > precision:
             return _reason(f"the candidate in {slower} of {len(blocks)} placements", gap)
     return None
+
+
+def _ruling(blocks: Sequence[Block]) -> list[Side]:
+    """The sides whose workers differ by more than their blocks' noise would make them."""
+    columns = [(b.log_speedup, b.baseline_worker, b.candidate_worker) for b in blocks]
+    effects, *workers = zip(*columns, strict=True)
+    if min(len(set(side)) for side in workers) < MIN_CLUSTERS:
+        return []
+    found = spread(np.array([effects]), *workers)
+    noise = RULING_RATIO * float(np.asarray(found.block)[0])
+    parts = zip(SIDES, (found.baseline, found.candidate), strict=True)
+    return [side for side, part in parts if float(np.asarray(part)[0]) > noise]
 
 
 def _levels(blocks: Sequence[Block], side: Side, mean: float) -> dict[int, float]:

@@ -12,6 +12,7 @@ from sns_gate.stats.clustered import (
 )
 from sns_gate.stats.descriptive import cv_percent, mean_interval, percentile
 from sns_gate.stats.planning import (
+    RULING_RATIO,
     confirmation_level,
     detectable_slowdown_pct,
     in_vain,
@@ -21,6 +22,7 @@ from sns_gate.stats.planning import (
 
 __all__ = [
     "MIN_CLUSTERS",
+    "RULING_RATIO",
     "Estimate",
     "Spread",
     "block_effect",
