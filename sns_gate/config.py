@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_
 
 from sns_gate.errors import ConfigError
 from sns_gate.stats import MIN_CLUSTERS
-from sns_gate.types import Record
+from sns_gate.types import Conclusion, Record
 
 TABLE = "tool.sns-gate"
 FILE = "sns-gate.toml"
@@ -22,8 +22,6 @@ ENVIRONMENT_PREFIX = "SNS_GATE_"
 DEFAULT_STATE_DIR = Path("/tmp/sns-gate-state")  # noqa: S108 (sticky; journals are checked for their owner)
 
 _LONGEST_S = 7 * 24 * 3600.0
-
-Conclusion = Literal["failure", "neutral", "success"]
 
 
 def _share(value: object) -> object:

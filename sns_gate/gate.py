@@ -22,7 +22,16 @@ from sns_gate.rig import (
 )
 from sns_gate.rig.machine import short_file
 from sns_gate.session import CaseOutcome, Ledger, PlannedCase
-from sns_gate.types import CaseResult, GateResult, Outcome, Reason, RevisionInfo, Side, Verdict
+from sns_gate.types import (
+    CaseResult,
+    Conclusion,
+    GateResult,
+    Outcome,
+    Reason,
+    RevisionInfo,
+    Side,
+    Verdict,
+)
 from sns_gate.verdict import ExitCode
 from sns_gate.workers import WorkerPool
 
@@ -76,7 +85,7 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
         header = _header(
             settings, rig.device.name, _info(sides["baseline"]), _info(sides["candidate"])
         )
-        ledger = Ledger(header, save, _forgiven(settings))
+        ledger = Ledger(header, save, _conclusions(settings))
         ledger.disclose((*notes, *_dirty(sides["candidate"])))
         return _judged(_Run(rig, ledger, progress))
 
@@ -90,7 +99,7 @@ def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateRe
         settings = request.layers.over(read_file(request.folder))
         rig = FunctionsRig(request, settings, scratch)
         names = RevisionInfo(ref=request.baseline), RevisionInfo(ref=request.candidate)
-        ledger = Ledger(_header(settings, rig.device.name, *names), save, _forgiven(settings))
+        ledger = Ledger(_header(settings, rig.device.name, *names), save, _conclusions(settings))
         return _judged(_Run(rig, ledger, progress))
 
 
@@ -232,13 +241,12 @@ def _settle(
     return governed, tuple(notes)
 
 
-def _forgiven(settings: Settings) -> frozenset[ExitCode]:
-    """Exit codes that the policy turns into 0, visibly."""
-    asked = {
+def _conclusions(settings: Settings) -> dict[ExitCode, Conclusion]:
+    """What the policy makes of a check whose cases are refused or inconclusive."""
+    return {
         ExitCode.REFUSED: settings.on_refused,
         ExitCode.INCONCLUSIVE: settings.on_inconclusive,
     }
-    return frozenset(code for code, conclusion in asked.items() if conclusion == "success")
 
 
 def _differences(one: Settings, other: Settings) -> Iterator[tuple[str, object, object]]:

@@ -9,6 +9,8 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Side = Literal["baseline", "candidate"]
+#: What a check on GitHub ends as.
+Conclusion = Literal["success", "neutral", "failure"]
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
 
 
@@ -354,6 +356,7 @@ class GateResult(Record):
     tool_version: str
     verdict: Outcome
     exit_code: int
+    conclusion: Conclusion = Field("failure", description="what a check on GitHub ends as")
     complete: bool = Field(description="false while cases are still to come")
     tolerance: float
     baseline: RevisionInfo

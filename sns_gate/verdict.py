@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from sns_gate.types import CaseResult, Outcome, Speedup, Verdict
+from sns_gate.types import CaseResult, Conclusion, Outcome, Speedup, Verdict
 
 SHOWN_DIGITS = 4
 
@@ -134,6 +134,16 @@ def exit_code(cases: Iterable[CaseResult]) -> ExitCode:
     if all(case.verdict is Verdict.ADDED for case in listed):
         return ExitCode.NOTHING_COMPARED
     return min((case_exit(case) for case in listed), key=_SEVERITY.index)
+
+
+def conclusion(code: ExitCode, asked: Mapping[ExitCode, Conclusion]) -> Conclusion:
+    """What a check on GitHub ends as; the policy has a say where no verdict was reached.
+
+    Args:
+        code: that the cases ask for.
+        asked: by the policy, for refused and inconclusive cases.
+    """
+    return "success" if code is ExitCode.OK else asked.get(code, "failure")
 
 
 def outcome(code: ExitCode) -> Outcome:

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from sns_gate.session.blocks import PAIRS
 from tests.conftest import BENCH, QUICK, WORK, check, commit, git, sns_gate
 
 SLOWER = WORK.replace("range(n)", "range(6 * n)")
@@ -49,7 +50,7 @@ def test_the_result_holds_every_sample_in_time_order(repository: Path) -> None:
     assert case["covers"] == ["samples", "pairs", "placements", "processes"]
     assert {b["placement"] for b in case["blocks"]} >= {0, 1}
     for block in case["blocks"]:
-        assert len(block["sides"]) == len(block["ms"]) == 2 * 12 + block["settling"]
+        assert len(block["sides"]) == len(block["ms"]) == 2 * PAIRS + block["settling"]
         assert block["cpu"]["steal_pct"] >= 0
     assert result["baseline"]["commit"] == git(repository, "rev-parse", "HEAD~1")
     assert result["baseline"]["loaded"] == result["candidate"]["loaded"] == ["pkg/__init__.py"]

@@ -90,9 +90,9 @@ def headline(result: GateResult) -> str:
     if not result.complete:
         return f"The check did not finish: {len(result.cases)} cases have a result."
     if result.verdict is Outcome.PASS:
-        return f"No case is slower {against}: {_counted(compared, 'case')} compared."
+        return f"No case is slower {against}: {counted(compared, 'case')} compared."
     parts = [
-        f"{count} of {_counted(len(result.cases), 'case')} {_are(count)} {kind.value}"
+        f"{count} of {counted(len(result.cases), 'case')} {_are(count)} {kind.value}"
         + (f" {_than(result, kind, against)}" if kind is Verdict.SLOWER else "")
         for kind, count in worst
     ]
@@ -148,7 +148,8 @@ def _worst(cases: Sequence[CaseResult]) -> list[tuple[Verdict, int]]:
     return [(kind, number[kind]) for kind in bad if number[kind]]
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """A number with its noun."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sns_gate.types import CaseResult, GateResult, Outcome, Reason, RevisionInfo
-from sns_gate.verdict import ExitCode, exit_code, outcome
+from sns_gate.types import CaseResult, Conclusion, GateResult, Outcome, Reason, RevisionInfo
+from sns_gate.verdict import ExitCode, conclusion, exit_code, outcome
 
 
 @dataclass
@@ -17,13 +17,13 @@ class Ledger:
     Attributes:
         header: everything but the cases and what follows from them.
         save: called with the result after every change.
-        forgiven: exit codes that the policy turns into 0.
+        conclusions: what the policy makes of refused and inconclusive cases.
         order: ids in the order to show; what it does not name follows.
     """
 
     header: GateResult
     save: Callable[[GateResult], None]
-    forgiven: frozenset[ExitCode] = frozenset()
+    conclusions: Mapping[ExitCode, Conclusion] = field(default_factory=dict)
     order: tuple[str, ...] = ()
     _cases: dict[str, CaseResult] = field(default_factory=dict)
     _started_s: float = field(default_factory=time.monotonic)
@@ -52,7 +52,7 @@ class Ledger:
     def close(self) -> GateResult:
         """Save and return the complete result."""
         code = exit_code(self.cases)
-        if code in self.forgiven:
+        if self.conclusions.get(code) == "success":
             text = f"exit code {int(code)} counts as success here, by the policy's setting"
             self.disclose([Reason(code="policy-success", text=text)])
         final = self.result(complete=True)
@@ -68,14 +68,16 @@ class Ledger:
         """The result with the cases so far; until it is complete it is no pass."""
         code = exit_code(self.cases)
         verdict = outcome(code)
-        if complete and code in self.forgiven:
-            code = ExitCode.OK
         if not complete and code is ExitCode.OK:
             code, verdict = ExitCode.REFUSED, Outcome.REFUSED
+        ends = conclusion(code, self.conclusions) if complete else "failure"
+        if complete and self.conclusions.get(code) == "success":
+            code = ExitCode.OK
         return self.header.model_copy(
             update={
                 "cases": self.cases,
                 "exit_code": int(code),
+                "conclusion": ends,
                 "verdict": verdict,
                 "complete": complete,
                 "seconds": round(time.monotonic() - self._started_s, 3),

@@ -1,0 +1,156 @@
+"""The pull-request comment: what a reviewer needs first, and nothing of a user's that acts."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import cmarkgfm
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sns_gate.report.markdown import MOST_CHARACTERS, comment, neutral, title
+from sns_gate.types import EnvironmentFingerprint, Reason, RevisionInfo, Verdict
+from tests.test_report import CASES, case, golden, result
+
+HOSTILE = (
+    "@octocat",
+    "octo/repo#1 and #2",
+    "https://evil.example/x www.evil.example",
+    "![x](https://evil.example/x.png) [y](javascript:alert(1))",
+    "<script>alert(1)</script><img src=x onerror=alert(1)>",
+    "a|b|c",
+    "`code` **bold** _it_ ~~gone~~",
+    "</code></details><!-- sns-gate name=default -->",
+    "line\nbreak\r\n\n# heading\n- list",
+    "\x1b[31mred\x1b[0m\x00\u202edcba",
+    "&lt;script&gt; &#64;octocat",
+    "x" * 5000,
+)
+
+
+class Page(HTMLParser):
+    """What a rendered comment holds: its elements, its links, and its text outside code."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[str] = []
+        self.links: list[str] = []
+        self.outside = ""
+        self._inside = 0
+        self.feed(
+            cmarkgfm.github_flavored_markdown_to_html(text, cmarkgfm.Options.CMARK_OPT_UNSAFE)
+        )
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        self._inside += tag == "code"
+        self.links += [str(value) for name, value in attrs if name in ("href", "src")]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside -= tag == "code"
+
+    def handle_data(self, data: str) -> None:
+        self.outside += "" if self._inside else data
+
+
+def test_the_comment_is_the_golden_one() -> None:
+    found = result(*CASES, conclusion="failure")
+    golden("comment.md", comment(found, run_url="https://github.com/o/r/actions/runs/1") + "\n")
+
+
+def test_it_opens_with_the_sentence_that_a_reviewer_needs() -> None:
+    page = Page(comment(result(*CASES)))
+    assert page.outside.lstrip().startswith("🔴 2 of 8 cases are slower than ")
+    text = comment(result(*CASES))
+    assert text.index("<code>add</code>") < text.index("<details>")
+    assert text.index("<details>") < text.index("<code>softmax")
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_no_text_of_a_user_acts(name: str) -> None:
+    hostile = case(name, Verdict.SLOWER, 0.9, 0.95, 0.97, note=name,
+                   reasons=(Reason(code="raised", text=name),))  # fmt: skip
+    found = result(hostile, case("b", Verdict.UNCHANGED, 0.99, 1.0, 1.01)).model_copy(
+        update={
+            "baseline": RevisionInfo(
+                ref=name, commit="ab" * 20, fingerprint=EnvironmentFingerprint(gpu_name=name)
+            ),
+            "candidate": RevisionInfo(
+                ref=name, commit="cd" * 20, fingerprint=EnvironmentFingerprint(gpu_name="other")
+            ),
+            "tool_version": name,
+            "disclosures": (Reason(code="dirty", text=name),),
+        }
+    )
+    text = comment(found)
+    page = Page(text)
+    assert not page.links
+    assert set(page.elements) <= {
+        "h3", "p", "table", "thead", "tbody", "tr", "th", "td", "code", "details", "summary",
+        "blockquote", "ul", "li", "strong",
+    }  # fmt: skip
+    assert page.elements.count("details") == 3
+    assert not re.search(r"@\w|#\d|://|www\.|evil|alert|octo", page.outside)
+    assert "<!--" not in text
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e]", text)
+    rows = [line for line in text.splitlines() if line.startswith("| 🔴")]
+    assert len(rows) == 1, "a case is one row"
+
+
+@given(st.text(max_size=400))
+def test_a_text_of_any_kind_stays_one_line_of_code(text: str) -> None:
+    found = neutral(text)
+    page = Page(found)
+    assert "\n" not in found
+    assert not page.outside.strip()
+    assert set(page.elements) <= {"p", "code"}
+
+
+def test_five_hundred_cases_of_hostile_names_make_one_comment_within_the_limit() -> None:
+    cases = [case(f"{n} {HOSTILE[n % len(HOSTILE)]}", Verdict.SLOWER, 0.9, 0.95, 0.97)
+             for n in range(500)]  # fmt: skip
+    text = comment(result(*cases))
+    assert len(text) <= MOST_CHARACTERS
+    assert re.search(r"_Left out for length: \d+ further cases and all details", text)
+    assert not Page(text).links
+
+
+def test_sections_are_dropped_whole_and_named_and_slower_cases_last() -> None:
+    many = [case(f"case{n}", Verdict.UNCHANGED, 0.99, 1.0, 1.01) for n in range(300)]
+    found = result(case("add", Verdict.SLOWER, 0.9, 0.95, 0.97), *many)
+    whole = comment(found, most=10**6)
+    assert "300 unchanged cases" in whole
+    text = comment(found, most=20_000)
+    assert "_Left out for length: unchanged cases; see the result file._" in text
+    assert "How it was measured" in text
+    assert "<code>add</code>" in comment(found, most=1500)
+
+
+def test_where_nothing_was_measured_it_never_says_pass() -> None:
+    for found in (result(), result(case("a", Verdict.ADDED)), result(CASES[0], complete=False)):
+        assert "No case is slower" not in comment(found)
+        assert "🟢 No" not in comment(found)
+
+
+def test_the_title_says_what_an_odd_conclusion_means() -> None:
+    inconclusive = result(CASES[4], conclusion="neutral")
+    assert title(inconclusive) == "1 inconclusive; neutral by the policy, no verdict was reached"
+    forgiven = result(CASES[7], conclusion="success", exit_code=0,
+                      disclosures=(Reason(code="policy-success", text="t"),))  # fmt: skip
+    assert title(forgiven) == "1 refused; counted as success by the policy"
+    assert title(result()) == "nothing was compared"
+
+
+def test_fields_of_the_fingerprint_that_differ_are_marked() -> None:
+    found = result(CASES[0])
+    other = found.baseline.fingerprint
+    assert other is not None
+    unlike = other.model_copy(update={"torch_version": "2.12.0"})
+    found = found.model_copy(
+        update={"candidate": found.candidate.model_copy(update={"fingerprint": unlike})}
+    )
+    text = comment(found)
+    assert "| **torch version** |" in text
+    assert "| gpu name |" in text
