@@ -12,6 +12,9 @@ GateError
 │   ├── WorkerDied       the process is gone
 │   ├── WorkerHung       no answer within the time limit
 │   └── CallRaised       the code under test raised, with its traceback
+├── PostError            the measurement is untouched, GitHub could not be told
+│   ├── PostDenied       exit 2: a token, a permission or a request is wrong
+│   └── PostUnreachable  exit 3: no usable answer; a write may or may not have taken effect
 └── Terminated           a signal asked the check to end
 """
 
@@ -113,3 +116,15 @@ class Terminated(GateError):  # noqa: N818 (says what happened)
     def __init__(self, signal_number: int) -> None:
         super().__init__(f"ended by signal {signal_number}")
         self.signal_number = signal_number
+
+
+class PostError(GateError):
+    """GitHub could not be told; the measurement is untouched."""
+
+
+class PostDenied(PostError):  # noqa: N818 (a state, as the others here)
+    """GitHub understood and refused: a token, a permission or a request is wrong."""
+
+
+class PostUnreachable(PostError):  # noqa: N818 (likewise)
+    """GitHub gave no usable answer; a write may or may not have taken effect."""

@@ -1,0 +1,91 @@
+"""Arguments to calls and exceptions to exit codes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+from sns_gate.cli.parser import parser_for
+from sns_gate.errors import (
+    GateError,
+    NothingCompared,
+    RefusedRun,
+    Terminated,
+    UsageError,
+    WorkerError,
+)
+
+_EXIT_FAIL, _EXIT_USAGE, _EXIT_REFUSED, _EXIT_NOTHING, _EXIT_INTERNAL = 1, 2, 3, 5, 70
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        options = parser_for(given).parse_args(given)
+        with _signals_raise():
+            return int(options.run(options))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _EXIT_FAIL
+    except (GateError, KeyboardInterrupt) as error:
+        return _expected_ending(error)
+    except Exception as error:  # noqa: BLE001 (the one broad catch: a bug ends in 70, never in a pass)
+        traceback.print_exc()
+        return _say(
+            f"internal {type(error).__name__}, which is a fault of sns-gate, so there is no "
+            f"verdict; please report it with the lines above",
+            _EXIT_INTERNAL,
+        )
+
+
+def _expected_ending(error: BaseException) -> int:
+    """The exit code of an ending that has a name, once it has been said."""
+    match error:
+        case Terminated():
+            return _say(str(error), 128 + signal.SIGTERM)
+        case NothingCompared():
+            return _say(str(error), _EXIT_NOTHING)
+        case WorkerError():
+            tail = f"\n{error.traceback}" if error.traceback else ""
+            return _say(f"refused: {error}{tail}", _EXIT_REFUSED)
+        case RefusedRun():
+            return _say(f"refused: {error}", _EXIT_REFUSED)
+        case UsageError():
+            return _say(str(error), _EXIT_USAGE)
+        case _:
+            return _say("interrupted", 128 + signal.SIGINT)
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the check like Ctrl-C: through its own clean-up."""
+
+    def end(number: int, _: FrameType | None) -> NoReturn:
+        # A second signal must not cut the clean-up short; SIGKILL always can.
+        for caught in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(caught, signal.SIG_IGN)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise Terminated(number)
+
+    before = {}
+    for caught in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(caught) is not signal.SIG_IGN:
+            before[caught] = signal.signal(caught, end)
+    try:
+        yield
+    finally:
+        for caught, handler in before.items():
+            signal.signal(caught, handler)
+
+
+def _say(text: str, code: int) -> int:
+    sys.stderr.write(f"sns-gate: {text}\n")
+    return code

@@ -1,0 +1,270 @@
+"""What each command does with its options; heavy imports wait for their command."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sns_gate.errors import PostUnreachable, RefusedRun, UsageError
+
+if TYPE_CHECKING:
+    from sns_gate.config import Layers
+    from sns_gate.doctor import Diagnosis
+    from sns_gate.gate import Progress, Save
+    from sns_gate.types import GateResult
+
+_EXIT_OK, _EXIT_FAIL, _EXIT_USAGE, _EXIT_REFUSED = 0, 1, 2, 3
+
+
+def check(options: argparse.Namespace) -> int:
+    """Judge a candidate revision against a baseline."""
+    if shutil.which("git") is None:
+        raise UsageError("there is no git on PATH, so no revision can be read; install git")
+    from sns_gate import gate
+    from sns_gate.rig import CheckRequest
+
+    request = CheckRequest(
+        folder=Path.cwd(),
+        baseline=options.baseline,
+        candidate=options.candidate,
+        layers=_layers(options),
+        environment=dict(os.environ),
+    )
+    return _judged(lambda progress, save: gate.check(request, progress, save), Path(options.json))
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Judge one set-up function against another."""
+    from sns_gate import gate
+    from sns_gate.rig import FunctionsRequest
+
+    if options.at_least is not None and not 0 < options.at_least < math.inf:
+        raise UsageError(f"--at-least is a speedup, such as 1.2, got {options.at_least}")
+    request = FunctionsRequest(
+        folder=Path.cwd(),
+        candidate=options.candidate,
+        baseline=options.baseline,
+        at_least=options.at_least,
+        layers=_layers(options),
+        environment=dict(os.environ),
+    )
+    return _judged(lambda progress, save: gate.compare(request, progress, save), Path(options.json))
+
+
+def calibrate(options: argparse.Namespace) -> int:
+    """Measure a revision against itself, and recommend settings."""
+    from sns_gate import calibration, gate
+    from sns_gate.report import calibration as page
+    from sns_gate.report.terminal import LiveProgress, PlainProgress, console_for
+    from sns_gate.rig import CheckRequest
+
+    if options.rounds < 1:
+        raise UsageError(f"--rounds is a number of checks, at least 1, got {options.rounds}")
+    console = console_for(sys.stdout)
+    results = []
+    for round_ in range(options.rounds):
+        # Each round has other placements and orders: the seed stands in its result.
+        layers = _layers(options, seed=round_ if options.seed is None else None)
+        request = CheckRequest(
+            Path.cwd(), options.revision, options.revision, layers, dict(os.environ)
+        )
+        progress = LiveProgress(console) if console.is_terminal else PlainProgress(console)
+        console.print(f"round {round_ + 1} of {options.rounds}")
+        progress.start()
+        try:
+            results.append(gate.check(request, progress, _keep_nothing))
+        finally:
+            progress.stop()
+    found = calibration.calibrate(results)
+    page.render(found, console)
+    if options.json:
+        Path(options.json).write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    if options.write and found.tolerance is not None:
+        console.print(f"written into {page.write(found, Path.cwd())}", markup=False)
+    return _EXIT_OK if found.tolerance is not None else _EXIT_REFUSED
+
+
+def _judged(run: Callable[[Progress, Save], GateResult], path: Path) -> int:
+    """Run a check under its progress, keep its result, and show it."""
+    from sns_gate.report.json import ResultFile
+    from sns_gate.report.terminal import LiveProgress, PlainProgress, console_for, render
+
+    console = console_for(sys.stdout)
+    progress = LiveProgress(console) if console.is_terminal else PlainProgress(console)
+    file = ResultFile(path.absolute())
+    file.require_writable()
+    file.discard_old()
+    progress.start()
+    try:
+        result = run(progress, file.save)
+    except BaseException:
+        progress.stop()
+        if file.latest is not None and file.latest.cases:
+            render(file.latest, console)
+        raise
+    progress.stop()
+    render(result, console)
+    if file.failure is not None:
+        raise file.failure
+    return result.exit_code
+
+
+def post(options: argparse.Namespace) -> int:
+    """Tell GitHub of a result."""
+    from sns_gate import github
+    from sns_gate.github.runner import Runner
+    from sns_gate.report import json as result_file
+
+    result = result_file.read(Path(options.result))
+    event = github.read_event(os.environ)
+    wanted = github.Wanted(
+        name=options.name,
+        author=options.author,
+        comment=not options.no_comment,
+        check=not options.no_check,
+        status=options.status,
+    )
+    runner = Runner(os.environ, sys.stdout)
+    if options.dry_run:
+        runner.show(result, event.target)
+        return _EXIT_OK
+    runner.tell(result, event.target)
+    token = os.environ.get("GITHUB_TOKEN", "")
+    if not token:
+        raise UsageError(
+            "GITHUB_TOKEN is not set, so nothing was posted beyond the job summary; hand the "
+            "job's token to the step that posts, and to no other"
+        )
+    client = github.Client(event.target.api_url, event.target.repository, token)
+    try:
+        posted = github.post(result, event.target, wanted, client)
+    finally:
+        client.close()
+    runner.end(result, posted)
+    for failure in posted.failures:
+        sys.stderr.write(f"sns-gate: not posted: {failure}\n")
+    if posted.failures:
+        return _EXIT_REFUSED if isinstance(posted.failures[0], PostUnreachable) else _EXIT_USAGE
+    return _EXIT_OK if result.conclusion != "failure" else result.exit_code or _EXIT_FAIL
+
+
+def report(options: argparse.Namespace) -> int:
+    """Show a result file again."""
+    from sns_gate.report import json as result_file
+    from sns_gate.report.terminal import console_for, render
+
+    result = result_file.read(Path(options.result))
+    render(result, console_for(sys.stdout))
+    return result.exit_code
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Say what this machine can reach."""
+    from sns_gate.clocks import DEFAULT_STATE_DIR
+    from sns_gate.doctor import as_json, examine, say
+
+    python = Path(options.python or sys.executable).absolute()
+    state_dir = Path(options.state_dir or DEFAULT_STATE_DIR).absolute()
+    found = examine(python, state_dir)
+    wanted = "AB"
+    if options.clocks:
+        found = _with_clocks_tried(options, found, python, state_dir)
+        wanted = "A"
+    if options.json:
+        sys.stdout.write(as_json(found) + "\n")
+    else:
+        say(found, sys.stdout.write)
+    return _EXIT_OK if found.reachable.value in wanted else _EXIT_REFUSED
+
+
+def _with_clocks_tried(
+    options: argparse.Namespace, found: Diagnosis, python: Path, state_dir: Path
+) -> Diagnosis:
+    """Go to tier A and back with a comparison of one kernel with itself."""
+    from sns_gate import gate
+    from sns_gate.config import Layers, Source
+    from sns_gate.doctor.trial import LOAD, try_clocks
+    from sns_gate.report.terminal import PlainProgress, console_for
+    from sns_gate.rig import FunctionsRequest
+    from sns_gate.telemetry import uuid_of
+
+    index = options.device.removeprefix("cuda").removeprefix(":") or "0"
+    uuid = uuid_of(int(index), os.environ) if index.isdigit() else None
+    if uuid is None:
+        raise UsageError(
+            f"'{options.device}' is no GPU that NVML knows here, so there are no clocks to try; "
+            f"name one with --device cuda:N"
+        )
+    asked = {
+        "clocks": options.clocks, "device": f"cuda:{index}", "python": str(python),
+        "state-dir": str(state_dir), "processes": 3, "placements": 2,
+        "pass-env": tuple(options.pass_env or ()),
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="sns-gate-") as folder:
+        request = FunctionsRequest(
+            folder=Path(folder),
+            candidate=LOAD,
+            baseline=LOAD,
+            at_least=None,
+            layers=Layers(Source("the environment", {}), Source("the command line", asked)),
+            environment=dict(os.environ),
+        )
+        progress = PlainProgress(console_for(sys.stderr))
+        return try_clocks(
+            found, uuid, state_dir, lambda: gate.compare(request, progress, _keep_nothing)
+        )
+
+
+def _keep_nothing(result: GateResult) -> None:
+    del result
+
+
+def restore(options: argparse.Namespace) -> int:
+    """Give back clocks whose check is gone."""
+    from sns_gate.clocks import DEFAULT_STATE_DIR, journals, undo
+
+    folder = Path(options.state_dir or DEFAULT_STATE_DIR)
+    found = journals(folder)
+    if not found:
+        sys.stdout.write(f"{folder} holds no journal of pinned clocks: nothing to give back\n")
+    for path, journal in found:
+        if journal.owner_alive:
+            raise RefusedRun(
+                "clocks-in-use",
+                f"process {journal.pid} has pinned the clocks of {journal.uuid} and still runs, so "
+                f"they are left to it; end that check first",
+            )
+        undo(path, journal)
+        sys.stdout.write(f"{journal.uuid}: clocks given back\n")
+    return _EXIT_OK
+
+
+def schema(_: argparse.Namespace) -> int:
+    """Print the schema of result files."""
+    from sns_gate.report import json as result_file
+
+    sys.stdout.write(result_file.schema() + "\n")
+    return _EXIT_OK
+
+
+def _layers(options: argparse.Namespace, seed: int | None = None) -> Layers:
+    from sns_gate.config import Layers, Source, read_environment, setting_options
+
+    given = {
+        option.name: value
+        for option in setting_options()
+        if (value := getattr(options, option.name.replace("-", "_"), None)) is not None
+    }
+    for name in ("benchmarks", "python", "state-dir"):  # as the user's shell means them
+        if name in given:
+            given[name] = str(Path(given[name]).absolute())
+    if seed is not None:
+        given["seed"] = seed
+    return Layers(read_environment(os.environ), Source("the command line", given))

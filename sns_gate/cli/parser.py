@@ -1,0 +1,212 @@
+"""The command line: every command with its options and what its help teaches."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from sns_gate import __version__
+from sns_gate.cli import commands
+
+DEFAULT_RESULT = "result.json"
+
+
+def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser; settings, whose import costs time, wait for a command that has them."""
+    parser = argparse.ArgumentParser(
+        prog="sns-gate",
+        description="Times a candidate revision against a freshly timed baseline on the same GPU "
+        "and says whether it is slower, how surely, and where it cannot know.",
+        epilog="Start with: sns-gate check --baseline HEAD~1",
+    )
+    parser.add_argument("--version", action="version", version=f"sns-gate {__version__}")
+    added = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_check(added, with_settings="check" in given)
+    _add_compare(added, with_settings="compare" in given)
+    _add_calibrate(added, with_settings="calibrate" in given)
+    report = added.add_parser("report", help="show a result file again, without a GPU")
+    report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
+    report.set_defaults(run=commands.report)
+    _add_post(added)
+    doctor = added.add_parser(
+        "doctor", help="say what this machine can reach, and what would mend the rest"
+    )
+    doctor.add_argument("--python", metavar="FILE", help="interpreter of the workers")
+    doctor.add_argument("--state-dir", metavar="DIR", help="folder of locks and clock journals")
+    doctor.add_argument("--json", action="store_true", help="for programs")
+    doctor.add_argument(
+        "--clocks",
+        metavar="MHZ[,WATTS]",
+        help="go to tier A and back: pin them, time a kernel under load, give them back",
+    )
+    doctor.add_argument(
+        "--device", metavar="DEVICE", default="cuda:0", help="GPU to try them on (default: cuda:0)"
+    )
+    doctor.add_argument(
+        "--pass-env", metavar="NAME", action="append", help="variable to hand to the workers"
+    )
+    doctor.set_defaults(run=commands.doctor)
+    restore = added.add_parser(
+        "restore", help="give back clocks that a check which is gone had pinned"
+    )
+    restore.add_argument("--state-dir", metavar="DIR", help="folder of clock journals")
+    restore.set_defaults(run=commands.restore)
+    schema = added.add_parser("schema", help="print the JSON schema of result files")
+    schema.set_defaults(run=commands.schema)
+    return parser
+
+
+def _add_check(
+    added: argparse._SubParsersAction[argparse.ArgumentParser], *, with_settings: bool
+) -> None:
+    check = added.add_parser(
+        "check",
+        help="judge a candidate revision against a baseline",
+        description="Judges every benchmark case of the candidate against the baseline: both are "
+        "timed now, alternately, in several processes on the same device.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+    )
+    check.set_defaults(run=commands.check)
+    check.add_argument("-h", "--help", action=_CheckHelp, help="show this help and exit")
+    check.add_argument(
+        "--baseline",
+        metavar="REF",
+        help="revision to compare with (default: the merge base with the remote's default branch)",
+    )
+    check.add_argument(
+        "--candidate",
+        metavar="REF",
+        help="revision to judge (default: the working tree as it is, uncommitted changes included)",
+    )
+    _add_result(check)
+    if with_settings:  # they cost an import that 'sns-gate --help' need not wait for
+        _add_settings(check, of_revisions=True)
+
+
+def _add_compare(
+    added: argparse._SubParsersAction[argparse.ArgumentParser], *, with_settings: bool
+) -> None:
+    compare = added.add_parser(
+        "compare",
+        help="judge one set-up function's work against another's, without any repository",
+        description="Judges the work of one set-up function against another's: both are timed now, "
+        "alternately, in several processes on the same device, from the code as it lies here.",
+        epilog="example:\n  sns-gate compare kernels:fused_softmax kernels:torch_softmax "
+        "--at-least 1.2\n\nEach builds its inputs and returns the callable to time, as under "
+        "@benchmark, whose\nparameters hold for both where the candidate has them.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+    )
+    compare.set_defaults(run=commands.compare)
+    compare.add_argument("-h", "--help", action=_CheckHelp, help="show this help and exit")
+    what = "module:function or file.py:function"
+    compare.add_argument("candidate", metavar="CANDIDATE", help=f"set-up to judge, {what}")
+    compare.add_argument("baseline", metavar="BASELINE", help=f"set-up to compare with, {what}")
+    compare.add_argument(
+        "--at-least",
+        metavar="SPEEDUP",
+        type=float,
+        help="speedup below which it is slower, 1.2 for a fifth faster (default: no slower than "
+        "the tolerance)",
+    )
+    _add_result(compare)
+    if with_settings:
+        _add_settings(compare, of_revisions=False)
+
+
+def _add_post(added: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    post = added.add_parser(
+        "post",
+        help="tell GitHub: comment, check, job summary, annotations",
+        description="Posts a result to where the workflow's event came from. It reads GITHUB_TOKEN "
+        "and what GitHub sets in every job; what it cannot post it says, and the result stays.",
+    )
+    post.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
+    post.add_argument(
+        "--name", default="sns-gate", help="of comment and check, one of each a name "
+        "(default: sns-gate)",
+    )  # fmt: skip
+    post.add_argument(
+        "--author", default="github-actions[bot]", metavar="LOGIN",
+        help="whose comment is edited (default: github-actions[bot])",
+    )  # fmt: skip
+    post.add_argument("--no-comment", action="store_true", help="leave the pull request alone")
+    post.add_argument("--no-check", action="store_true", help="create no check run")
+    post.add_argument("--status", action="store_true", help="set a commit status too")
+    post.add_argument("--dry-run", action="store_true", help="print what would be sent")
+    post.set_defaults(run=commands.post)
+
+
+def _add_calibrate(
+    added: argparse._SubParsersAction[argparse.ArgumentParser], *, with_settings: bool
+) -> None:
+    calibrate = added.add_parser(
+        "calibrate",
+        help="measure a revision against itself: this runner's noise, and settings that suit it",
+        description="Checks a revision against itself several times: how wide the intervals are, "
+        "how often identical code looks different, what slowdown can be seen, and which tolerance "
+        "and placements suit this runner.",
+    )
+    calibrate.set_defaults(run=commands.calibrate)
+    calibrate.add_argument(
+        "--revision", metavar="REF", default="HEAD", help="revision to measure (default: HEAD)"
+    )
+    calibrate.add_argument(
+        "--rounds", metavar="N", type=int, default=3, help="checks, each in new processes "
+        "(default: 3)",
+    )  # fmt: skip
+    calibrate.add_argument(
+        "--write", action="store_true", help="put the recommended settings into the configuration"
+    )
+    calibrate.add_argument("--json", metavar="FILE", help="keep all figures there")
+    if with_settings:
+        _add_settings(calibrate, of_revisions=True)
+
+
+def _add_result(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--json",
+        metavar="FILE",
+        default=DEFAULT_RESULT,
+        help=f"where the result is kept, saved after every case (default: {DEFAULT_RESULT})",
+    )
+
+
+def _add_settings(command: argparse.ArgumentParser, *, of_revisions: bool) -> None:
+    """Every setting is an option of the same name."""
+    from sns_gate.config import setting_options
+
+    for option in setting_options():
+        if option.of_revisions and not of_revisions:
+            continue
+        command.add_argument(
+            f"--{option.name}",
+            metavar=option.metavar,
+            action="append" if option.repeats else "store",
+            default=None,
+            help=option.help.replace("%", "%%"),
+        )
+
+
+class _CheckHelp(argparse.Action):
+    """Shows the help with the exit codes behind it."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002 (argparse's name)
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> NoReturn:
+        from sns_gate.verdict import EXIT_MEANINGS
+
+        del namespace, values, option_string
+        rows = "\n".join(f"  {int(code):>3}  {text}" for code, text in EXIT_MEANINGS.items())
+        parser.epilog = "\n\n".join(filter(None, (parser.epilog, f"exit codes:\n{rows}")))
+        parser.print_help()
+        parser.exit(0)

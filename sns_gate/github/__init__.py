@@ -1,0 +1,7 @@
+"""GitHub: what happened there, and telling people there what a check found."""
+
+from sns_gate.github.client import Client
+from sns_gate.github.event import Event, Target, read_event
+from sns_gate.github.post import Posted, Wanted, post
+
+__all__ = ["Client", "Event", "Posted", "Target", "Wanted", "post", "read_event"]
