@@ -78,7 +78,7 @@ def test_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
         ("clocks", "fast", "setting 'clocks' in x"),
         ("processes", 2, "greater than or equal to 3"),
         ("device", "rocm", "setting 'device' in x"),
-        ("on-refused", "maybe", "'failure', 'neutral' or 'success'"),
+        ("on-refused", "maybe", "'success', 'neutral' or 'failure'"),
     ],
 )
 def test_a_wrong_value_names_key_place_and_what_would_fit(
