@@ -55,6 +55,18 @@ class Page(HTMLParser):
         self.outside += "" if self._inside else data
 
 
+class HTMLText(HTMLParser):
+    """The text of a rendered comment, code included."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.text = ""
+        self.feed(html)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
 def test_the_comment_is_the_golden_one() -> None:
     found = result(*CASES, conclusion="failure")
     golden("comment.md", comment(found, run_url="https://github.com/o/r/actions/runs/1") + "\n")
@@ -97,6 +109,15 @@ def test_no_text_of_a_user_acts(name: str) -> None:
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e]", text)
     rows = [line for line in text.splitlines() if line.startswith("| 🔴")]
     assert len(rows) == 1, "a case is one row"
+
+
+@pytest.mark.parametrize(
+    "text", ["@octocat", "o/r#12", "https://evil.example", "www.evil.example", "WWW.evil.example"]
+)
+def test_what_github_would_link_is_broken_apart_even_as_text(text: str) -> None:
+    page = HTMLText(cmarkgfm.github_flavored_markdown_to_html(neutral(text)))
+    assert text not in page.text
+    assert text == page.text.replace("\u200b", "").strip(), "and yet it reads the same"
 
 
 @given(st.text(max_size=400))

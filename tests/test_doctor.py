@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from sns_gate.clocks import ClockLockError
 from sns_gate.clocks import helper as clock_helper
+from sns_gate.doctor import Diagnosis, try_clocks
+from sns_gate.types import GateResult, MeasurementTier
 from tests.conftest import clean_environment
 from tests.fake_nvml import FakeNvml, Switch
 
@@ -132,3 +135,18 @@ def test_a_person_reads_one_point_a_line_and_its_mend() -> None:
         capture_output=True, check=True,
     )  # fmt: skip
     assert "Tier B can be reached here: verdicts are possible." in done.stdout
+
+
+def test_a_trial_that_leaves_a_journal_says_so_and_is_no_success(tmp_path: Path) -> None:
+    uuid = "GPU-00000000-0000-0000-0000-000000000001"
+    found = Diagnosis(device="cuda", reachable=MeasurementTier.A, points=())
+
+    def leaves_a_journal() -> GateResult:
+        journal = {"uuid": uuid, "sm_mhz": 1500, "pid": 1, "started_at": 0}
+        (tmp_path / f"{uuid}.clocks.json").write_text(json.dumps(journal))
+        raise ClockLockError("the driver went away")
+
+    tried = try_clocks(found, uuid, tmp_path, leaves_a_journal)
+    assert tried.reachable is MeasurementTier.C
+    back = next(p for p in tried.points if p.name == "clocks given back")
+    assert (back.health, back.mend) == ("stops", "sns-gate restore")

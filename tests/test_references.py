@@ -70,6 +70,24 @@ def test_the_reference_runs_on_the_candidates_code(repository: Path) -> None:
     assert ran.verdicts == {"fused[n=2000]": "slower", FUSED: "faster"}, ran.out
 
 
+def test_a_reference_need_not_load_any_code_of_the_revision(repository: Path) -> None:
+    bench = """
+        import time
+        from sns_gate import benchmark
+
+        def plain():
+            return lambda: time.sleep(0.006)
+
+        @benchmark(reference=plain)
+        def fused():
+            from pkg import work
+            return lambda: work(2000)
+    """
+    commit(repository, {"benchmarks/bench_work.py": bench})
+    ran = check(repository, "--baseline", "HEAD", "--filter", "vs plain")
+    assert ran.verdicts == {"fused vs plain": "faster"}, ran.out + ran.err
+
+
 def test_a_change_cannot_loosen_the_speedup_it_is_held_to(repository: Path) -> None:
     commit(repository, {"benchmarks/bench_work.py": BENCH.replace("at_least=4", "at_least=30")})
     slower = BENCH.replace("work(10 * n)", "work(11 * n)")
