@@ -17,7 +17,7 @@ SIDES: tuple[Side, Side] = ("baseline", "candidate")
 class Record(BaseModel):
     """Frozen data that refuses keys it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class MeasurementTier(StrEnum):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sns_gate.report.markdown import MOST_CHARACTERS, comment, neutral, title
+from sns_gate.report.markdown import MOST_BYTES, comment, neutral, title
 from sns_gate.types import EnvironmentFingerprint, Reason, RevisionInfo, Verdict
 from tests.test_report import CASES, case, golden, result
 
@@ -133,7 +133,7 @@ def test_five_hundred_cases_of_hostile_names_make_one_comment_within_the_limit()
     cases = [case(f"{n} {HOSTILE[n % len(HOSTILE)]}", Verdict.SLOWER, 0.9, 0.95, 0.97)
              for n in range(500)]  # fmt: skip
     text = comment(result(*cases))
-    assert len(text) <= MOST_CHARACTERS
+    assert len(text.encode()) <= MOST_BYTES
     assert re.search(r"_Left out for length: \d+ further cases and all details", text)
     assert not Page(text).links
 

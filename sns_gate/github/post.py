@@ -17,7 +17,6 @@ ACTIONS_BOT = "github-actions[bot]"
 _TRIES = 4
 _ANNOTATIONS_A_REQUEST = 50
 _MOST_DESCRIPTION = 140
-_MOST_SUMMARY = 65_000
 _ANNOTATED = {
     Verdict.SLOWER: "failure",
     Verdict.WRONG: "failure",
@@ -157,12 +156,14 @@ def _newer(ours: Mapping[str, Any], marker: Marker) -> bool:
 
 
 def _pull_of(target: Target, api: Api) -> int | None:
-    """The open pull request whose head is this commit in this repository, from GitHub alone."""
-    for entry in api.pages(f"/commits/{target.sha}/pulls"):
+    """The open pull request whose head is this commit of this source, from GitHub alone.
+
+    GitHub's list of a commit's pull requests leaves out those of forks.
+    """
+    for entry in api.pages("/pulls", state="open", sort="updated", direction="desc"):
         head = entry["head"]
         source = (head.get("repo") or {}).get("full_name", "")
-        fits = not target.head_repository or source == target.head_repository
-        if entry["state"] == "open" and head["sha"] == target.sha and fits:
+        if head["sha"] == target.sha and source == (target.head_repository or target.repository):
             return int(entry["number"])
     return None
 
@@ -205,7 +206,7 @@ def _existing_check(id_: str, target: Target, wanted: Wanted, api: Api) -> dict[
 def _output(
     result: GateResult, target: Target, annotations: Sequence[Mapping[str, object]]
 ) -> dict[str, object]:
-    summary = markdown.comment(result, run_url=target.run_url, most=_MOST_SUMMARY)
+    summary = markdown.comment(result, run_url=target.run_url)
     return {"title": markdown.title(result), "summary": summary, "annotations": list(annotations)}
 
 

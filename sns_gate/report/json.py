@@ -11,8 +11,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from sns_gate.errors import ResultFileError
-from sns_gate.types import GateResult
-from sns_gate.verdict import ExitCode, exit_code
+from sns_gate.types import CaseResult, GateResult, Verdict
+from sns_gate.verdict import ExitCode, exit_code, judge
+
+#: A check of 2,000 cases writes about 60 MB.
+MOST_BYTES = 96 << 20
+#: Verdicts that an interval alone decides.
+_JUDGED = (Verdict.SLOWER, Verdict.FASTER, Verdict.UNCHANGED, Verdict.NOT_SLOWER)
 
 
 class ResultFile:
@@ -92,6 +97,11 @@ def read(path: Path) -> GateResult:
         ResultFileError: it cannot be read, or is no result of this schema.
     """
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ResultFileError(
+                f"{path} is larger than {MOST_BYTES >> 20} MiB, which no check writes, so it is "
+                f"not read; name the file that 'sns-gate check --json' wrote"
+            )
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
@@ -110,7 +120,17 @@ def read(path: Path) -> GateResult:
 
 
 def _consistent(result: GateResult) -> GateResult:
-    """A result whose exit code is the one that its cases ask for; an edited one is not believed."""
+    """A result whose verdicts follow from its intervals, and whose exit code from its verdicts.
+
+    Raises:
+        ResultFileError: it was edited, so it is not believed.
+    """
+    for case in result.cases:
+        if case.verdict in _JUDGED and _judged(case) is not case.verdict:
+            raise ResultFileError(
+                f"the result calls a case {case.verdict.value} whose interval says otherwise, so "
+                f"it is not believed; it was edited, or written by another version"
+            )
     asked = exit_code(result.cases)
     forgiven = any(reason.code == "policy-success" for reason in result.disclosures)
     fits = result.exit_code == asked or (forgiven and result.exit_code == ExitCode.OK)
@@ -122,6 +142,11 @@ def _consistent(result: GateResult) -> GateResult:
     if result.exit_code not in set(ExitCode) or (not result.complete and not result.exit_code):
         raise ResultFileError(f"{result.exit_code} is no exit code of an unfinished check")
     return result
+
+
+def _judged(case: CaseResult) -> Verdict | None:
+    speedup = case.speedup
+    return judge(speedup, case.tolerance, case.at_least).verdict if speedup else None
 
 
 def schema() -> str:

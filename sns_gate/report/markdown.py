@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from sns_gate.report import words
 from sns_gate.types import CaseResult, EnvironmentFingerprint, GateResult, Reason, Verdict
 
-#: GitHub takes 65,536 characters; the rest is room for what it makes of them.
-MOST_CHARACTERS = 60_000
+#: A comment may have 65,536 characters, a check's summary as many bytes; the rest is room for what
+#: GitHub makes of them.
+MOST_BYTES = 60_000
 _LONGEST_TEXT = 300
 _LONGEST_NAME = 120
 _MARKS = {
@@ -69,13 +70,13 @@ class Section:
     text: str
 
 
-def comment(result: GateResult, *, run_url: str = "", most: int = MOST_CHARACTERS) -> str:
+def comment(result: GateResult, *, run_url: str = "", most: int = MOST_BYTES) -> str:
     """The whole comment, without the marker that it is found by.
 
     Args:
         result: finished or not.
         run_url: of the workflow run, empty where there is none.
-        most: characters it may have; whole sections are dropped and named, slower cases last.
+        most: bytes it may have; whole sections are dropped and named, slower cases last.
     """
     notable = [case for case in words.ordered(result.cases) if case.verdict is not _QUIET]
     opening = _opening(result)
@@ -94,13 +95,17 @@ def comment(result: GateResult, *, run_url: str = "", most: int = MOST_CHARACTER
         note = f"_Left out for length: {', '.join(dropped)}; see the result file._"
         parts = (opening, table, *(s.text for s in kept), note if dropped else "")
         text = "\n\n".join(filter(None, parts))
-        if len(text) <= most:
+        if _bytes(text) <= most:
             return text
         if not kept:
             return _shortened(opening, notable, most)
         least = min(kept, key=lambda section: section.worth)
         kept.remove(least)
         dropped.append(least.name)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())
 
 
 def _opening(result: GateResult) -> str:
@@ -156,10 +161,10 @@ def _row(case: CaseResult) -> str:
 
 def _shortened(opening: str, cases: Sequence[CaseResult], most: int) -> str:
     """Where even the table is too long: its first rows, which are the worst, and how many more."""
-    rows, room = [], most - len(opening) - len(_HEAD) - len(_RULE) - 200
+    rows, room = [], most - _bytes(opening + _HEAD + _RULE) - 200
     for case in cases:
         row = _row(case)
-        room -= len(row) + 1
+        room -= _bytes(row) + 1
         if room < 0:
             break
         rows.append(row)
