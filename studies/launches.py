@@ -8,8 +8,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from studies.machine import describe
 
 ZOO = Path(__file__).parent / "zoo"
 _KEPT = ("id", "verdict", "note", "tier", "speedup", "half_width_pct", "detectable_pct", "seconds",
@@ -37,6 +40,27 @@ def launch(benchmarks: str, extra: int, *options: str) -> dict[str, Any]:
         if not result.exists():
             raise RuntimeError(done.stdout + done.stderr)
         return _reduced(json.loads(result.read_text(encoding="utf-8")))
+
+
+def add_launches(
+    default: int, once: Callable[[int], dict[str, Any]], say: Callable[[dict[str, Any]], object]
+) -> None:
+    """The command of a study by launches, ``FILE [LAUNCHES]``; those already in FILE stay.
+
+    Args:
+        default: launches to add.
+        once: makes the launch of a number, which is its seed.
+        say: what to print of it.
+    """
+    file = Path(sys.argv[1])
+    kept: dict[str, Any] = {"machine": describe(), "launches": []}
+    if file.exists():
+        kept = json.loads(file.read_text(encoding="utf-8"))
+    for _ in range(int(sys.argv[2]) if len(sys.argv) > 2 else default):  # noqa: PLR2004 (argv)
+        found = once(len(kept["launches"]))
+        kept["launches"].append(found)
+        file.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+        print(round(found["seconds"]), "s", say(found), flush=True)
 
 
 def _path() -> str:

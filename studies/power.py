@@ -5,14 +5,11 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import sys
-from pathlib import Path
+from collections import Counter
 from typing import Any
 
-from studies.launches import launch
-from studies.machine import describe
+from studies.launches import add_launches, launch
 
 LAUNCHES = 4
 #: One call more in so many, by benchmark (``studies/zoo/planted``).
@@ -20,16 +17,12 @@ PLANTED_PCT = {"seen": 100 / 66, "within": 100 / 333}
 PROCESSES = 6
 
 
-def run(kept: dict[str, Any], launches: int, file: Path) -> None:
-    """So many launches more, saved after each."""
-    for number in range(launches):
-        seed = str(len(kept["launches"]))
-        found = launch("planted", 1, "--seed", seed, "--processes", str(PROCESSES))
-        kept["launches"].append(found)
-        file.write_text(json.dumps(kept) + "\n", encoding="utf-8")
-        verdicts = [case["verdict"] for case in found["cases"]]
-        print(number, f"{found['seconds']:.0f} s", {v: verdicts.count(v) for v in set(verdicts)},
-              flush=True)  # fmt: skip
+def _once(number: int) -> dict[str, Any]:
+    return launch("planted", 1, "--seed", str(number), "--processes", str(PROCESSES))
+
+
+def _said(found: dict[str, Any]) -> dict[str, int]:
+    return dict(Counter(case["verdict"] for case in found["cases"]))
 
 
 def section(kept: dict[str, Any]) -> list[str]:
@@ -63,14 +56,5 @@ def section(kept: dict[str, Any]) -> list[str]:
     return [*lines, ""]
 
 
-def main() -> None:
-    """Add launches to a file."""
-    file = Path(sys.argv[1])
-    kept = {"machine": describe(), "launches": []}
-    if file.exists():
-        kept = json.loads(file.read_text(encoding="utf-8"))
-    run(kept, int(sys.argv[2]) if len(sys.argv) > 2 else LAUNCHES, file)  # noqa: PLR2004 (argv)
-
-
 if __name__ == "__main__":
-    main()
+    add_launches(LAUNCHES, _once, _said)

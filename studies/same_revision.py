@@ -5,28 +5,17 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import sys
-from pathlib import Path
 from typing import Any
 
-from studies.launches import launch
-from studies.machine import describe
+from studies.launches import add_launches, launch
 
 LAUNCHES = 8
 
 
-def run(kept: dict[str, Any], launches: int, file: Path) -> None:
-    """So many launches more, saved after each."""
-    for number in range(launches):
-        found = launch("same", 0, "--seed", str(len(kept["launches"])))
-        kept["launches"].append(found)
-        file.write_text(json.dumps(kept) + "\n", encoding="utf-8")
-        missed = [case["id"] for case in found["cases"] if _missed(case)]
-        print(
-            number, f"{found['seconds']:.0f} s", len(found["cases"]), "missed", missed, flush=True
-        )
+def _said(found: dict[str, Any]) -> str:
+    missed = [case["id"] for case in found["cases"] if _missed(case)]
+    return f"{len(found['cases'])} cases, missed: {', '.join(missed) or 'none'}"
 
 
 def _first(case: dict[str, Any]) -> dict[str, float] | None:
@@ -96,14 +85,5 @@ def _row(kernel: str, listed: list[dict[str, Any]]) -> str:
     )
 
 
-def main() -> None:
-    """Add launches to a file."""
-    file = Path(sys.argv[1])
-    kept = {"machine": describe(), "launches": []}
-    if file.exists():
-        kept = json.loads(file.read_text(encoding="utf-8"))
-    run(kept, int(sys.argv[2]) if len(sys.argv) > 2 else LAUNCHES, file)  # noqa: PLR2004 (argv)
-
-
 if __name__ == "__main__":
-    main()
+    add_launches(LAUNCHES, lambda number: launch("same", 0, "--seed", str(number)), _said)
