@@ -12,7 +12,7 @@ from sns_gate.stats import detectable_slowdown_pct, half_width, spread
 from sns_gate.types import Block, CaseResult, GateResult, Record, Verdict
 
 #: Tolerances that are worth recommending.
-LADDER = (0.003, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2)
+LADDER = (0.003, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)
 #: An interval this much narrower than the tolerance holds identical code inside it.
 _WIDTH_SHARE = 0.5
 #: Cases that may ask for more than the common tolerance, by their own.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from sns_gate.calibration import calibrate
+from sns_gate.errors import ConfigError
+from sns_gate.report.calibration import render, write
 from sns_gate.types import Block, CaseResult, GateResult, Outcome, RevisionInfo, Speedup, Verdict
 from tests.conftest import commit, sns_gate
 
@@ -93,30 +97,43 @@ def test_a_case_without_an_interval_is_named_with_its_reason_and_recommends_noth
         calibrate([])
 
 
-def test_calibrate_measures_head_against_itself_and_writes_what_suits(repository: Path) -> None:
-    commit(repository, {"pyproject.toml": '# ours\n[tool.sns-gate]\ntolerance = "90%"\n'})
+def test_a_machine_too_noisy_for_any_tolerance_is_said_to_be_so() -> None:
+    found = calibrate([result(case("a", 40.0))])
+    assert found.tolerance is None
+    console = Console(file=io.StringIO(), width=200)
+    render(found, console)
+    assert "too wide for any tolerance up to 50%" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_what_suits_is_written_and_all_else_stays(tmp_path: Path) -> None:
+    found = calibrate([result(case("a", 0.9))])
+    shared = tmp_path / "pyproject.toml"
+    shared.write_text('# ours\n[tool.sns-gate]\ntolerance = "90%"  # too much\nseed = 3\n')
+    assert write(found, tmp_path) == shared
+    assert shared.read_text() == (
+        '# ours\n[tool.sns-gate]\ntolerance = "2%"  # too much\nseed = 3\n'
+        "placements = 4\nprocesses = 4\n"
+    )
+    shared.write_text("[project]\nname = 'x'\n")
+    assert write(found, tmp_path) == tmp_path / "sns-gate.toml"
+    assert shared.read_text() == "[project]\nname = 'x'\n"
+    (tmp_path / "sns-gate.toml").write_text("tolerance =")
+    with pytest.raises(ConfigError, match="write the settings by hand"):
+        write(found, tmp_path)
+
+
+def test_calibrate_measures_head_against_itself_in_rounds(repository: Path) -> None:
+    commit(repository, {"sns-gate.toml": "# ours\n"})
     ran = sns_gate(
         repository, "calibrate", "--device", "cpu", "--processes", "3", "--placements", "2",
-        "--rounds", "2", "--write", "--json", "noise.json",
+        "--tolerance", "90%", "--rounds", "2", "--write", "--json", "noise.json",
     )  # fmt: skip
-    assert ran.code == 0, ran.out + ran.err
     assert "square[n=2000]" in ran.out
     kept = json.loads((repository / "noise.json").read_text())
     assert (kept["rounds"], kept["cases"][0]["rounds"]) == (2, 2)
-    written = (repository / "pyproject.toml").read_text()
-    assert written.startswith("# ours\n")
-    assert f'tolerance = "{100 * kept["tolerance"]:g}%"' in written
-    assert f"placements = {kept['placements']}" in written
+    # A busy core may make the intervals too wide to recommend anything.
+    recommends = kept["tolerance"] is not None
+    assert ran.code == (0 if recommends else 3), ran.out + ran.err
+    assert ("tolerance" in (repository / "sns-gate.toml").read_text()) is recommends
     assert not (repository / "result.json").exists()
-
-
-def test_settings_are_written_into_a_file_of_their_own_where_there_is_none(
-    repository: Path,
-) -> None:
-    ran = sns_gate(
-        repository, "calibrate", "--device", "cpu", "--processes", "3", "--placements", "2",
-        "--rounds", "1", "--write",
-    )  # fmt: skip
-    assert ran.code == 0, ran.out + ran.err
-    assert "tolerance" in (repository / "sns-gate.toml").read_text()
     assert sns_gate(repository, "calibrate", "--rounds", "0").code == 2

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from tomlkit.exceptions import TOMLKitError
 
-from sns_gate.calibration import Calibration, CaseNoise
+from sns_gate.calibration import LADDER, Calibration, CaseNoise
 from sns_gate.config import FILE
 from sns_gate.errors import ConfigError
 from sns_gate.report import words
@@ -48,10 +48,14 @@ def _row(case: CaseNoise) -> list[str]:
 
 
 def _summary(found: Calibration) -> list[str]:
+    if found.tolerance is None and any(case.half_width_pct is not None for case in found.cases):
+        text = (
+            f"The intervals are too wide for any tolerance up to {100 * LADDER[-1]:g}%, so there "
+            f"is nothing to recommend: other work disturbs it; 'sns-gate doctor' may name it"
+        )
+        return [text]
     if found.tolerance is None:
-        return [
-            "No case gave an interval, so there is nothing to recommend; see the reasons above."
-        ]
+        return ["No case gave an interval, so there is nothing to recommend; see the reasons above"]
     alarms = (
         f"Identical code was called slower {found.alarms} times in {found.rounds} rounds of "
         f"{len(found.cases)} cases."
