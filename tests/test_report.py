@@ -16,7 +16,14 @@ from rich.console import Console
 
 from sns_gate.report import json as result_file
 from sns_gate.report import words
-from sns_gate.report.terminal import PLOT_WIDTH, render
+from sns_gate.report.terminal import (
+    PLOT_WIDTH,
+    LiveProgress,
+    PlainProgress,
+    console_for,
+    progress_for,
+    render,
+)
 from sns_gate.types import (
     Block,
     CaseResult,
@@ -237,3 +244,27 @@ def test_the_page_of_evidence_is_made_from_the_data_that_is_kept() -> None:
     from studies.evidence import PAGE, render
 
     assert PAGE.read_text(encoding="utf-8") == render()
+
+
+def test_a_bar_shows_a_cases_whole_name() -> None:
+    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
+    bar = LiveProgress(console)
+    bar.start()
+    bar.cases_known(1)
+    bar.case_started("softmax[n=4096]", confirming=False)
+    bar.block_done("softmax[n=4096]", 1, 16, 0.004)
+    bar.stop()
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "1/1 softmax[n=4096] ±0.40%" in shown
+
+
+@pytest.mark.parametrize("variable", ["CI", "GITHUB_ACTIONS"])
+def test_a_runners_log_has_lines_and_no_bar_even_where_it_poses_as_a_terminal(
+    variable: str,
+) -> None:
+    class Posing(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    assert isinstance(progress_for(console_for(Posing(), {variable: "true"})), PlainProgress)
+    assert isinstance(progress_for(console_for(Posing(), {"TERM": "xterm"})), LiveProgress)

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
@@ -27,10 +27,19 @@ _EXIT_FAIL, _EXIT_USAGE, _EXIT_REFUSED, _EXIT_NOTHING, _EXIT_INTERNAL = 1, 2, 3,
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    try:
+
+    def run() -> int:
         options = parser_for(given).parse_args(given)
+        return int(options.run(options))
+
+    return guarded(run)
+
+
+def guarded(run: Callable[[], int]) -> int:
+    """The exit code of a run, or of how it ended, once that has been said."""
+    try:
         with _signals_raise():
-            return int(options.run(options))
+            return run()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _EXIT_FAIL

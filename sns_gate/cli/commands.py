@@ -62,7 +62,7 @@ def calibrate(options: argparse.Namespace) -> int:
     """Measure a revision against itself, and recommend settings."""
     from sns_gate import calibration, gate
     from sns_gate.report import calibration as page
-    from sns_gate.report.terminal import LiveProgress, PlainProgress, console_for
+    from sns_gate.report.terminal import console_for, progress_for
     from sns_gate.rig import CheckRequest
 
     if options.rounds < 1:
@@ -75,7 +75,7 @@ def calibrate(options: argparse.Namespace) -> int:
         request = CheckRequest(
             Path.cwd(), options.revision, options.revision, layers, dict(os.environ)
         )
-        progress = LiveProgress(console) if console.is_terminal else PlainProgress(console)
+        progress = progress_for(console)
         console.print(f"round {round_ + 1} of {options.rounds}")
         progress.start()
         try:
@@ -94,10 +94,10 @@ def calibrate(options: argparse.Namespace) -> int:
 def _judged(run: Callable[[Progress, Save], GateResult], path: Path) -> int:
     """Run a check under its progress, keep its result, and show it."""
     from sns_gate.report.json import ResultFile
-    from sns_gate.report.terminal import LiveProgress, PlainProgress, console_for, render
+    from sns_gate.report.terminal import console_for, progress_for, render
 
     console = console_for(sys.stdout)
-    progress = LiveProgress(console) if console.is_terminal else PlainProgress(console)
+    progress = progress_for(console)
     file = ResultFile(path.absolute())
     file.require_writable()
     file.discard_old()

@@ -55,19 +55,24 @@ class Runner:
 
     def end(self, result: GateResult, posted: Posted) -> None:
         """Set the step's outputs and say what was left alone."""
-        counts = Counter(case.verdict.value.replace(" ", "-") for case in result.cases)
         outputs = {
             "verdict": result.verdict.value,
             "exit-code": str(result.exit_code),
             "conclusion": result.conclusion,
             "comment-url": posted.comment_url,
             "check-url": posted.check_url,
-            **{verdict: str(count) for verdict, count in counts.items()},
+            **self.counts(result),
         }
         lines = [f"{name}={_one_line(value)}" for name, value in outputs.items()]
         self._append("GITHUB_OUTPUT", "\n".join(lines) + "\n")
         for note in posted.notes:
             self._log.write(f"{note}\n")
+
+    @staticmethod
+    def counts(result: GateResult) -> dict[str, str]:
+        """How many cases have each verdict, by its name as an output."""
+        found = Counter(case.verdict.value.replace(" ", "-") for case in result.cases)
+        return {verdict: str(count) for verdict, count in found.items()}
 
     def _append(self, variable: str, text: str) -> None:
         path = self._environment.get(variable)

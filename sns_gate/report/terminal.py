@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import time
+from collections.abc import Mapping
 from typing import TextIO
 
 from rich.console import Console, RenderableType
@@ -29,15 +31,25 @@ _STYLES = {
 _OUTCOME_STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red"}
 PLOT_WIDTH = 23
 _PLOT_MIN_CONSOLE = 120
+_LOG_WIDTH = 140
 _UNICODE_MARKS = {"edge": "┊", "one": "│", "line": "─", "point": "●", "left": "◂", "right": "▸"}
 _ASCII_MARKS = {"edge": ":", "one": "|", "line": "-", "point": "o", "left": "<", "right": ">"}
 _TRACEBACK_LINES = 12
 
 
-def console_for(stream: TextIO) -> Console:
-    """A console that honours NO_COLOR, the terminal's width and its encoding."""
-    plain = not stream.isatty()
-    return Console(file=stream, highlight=False, soft_wrap=plain, width=140 if plain else None)
+def console_for(stream: TextIO, environment: Mapping[str, str] = os.environ) -> Console:
+    """A console that honours NO_COLOR, the terminal's width and its encoding.
+
+    A runner's log is no terminal, even where it poses as one: it has lines and no width.
+    """
+    plain = not stream.isatty() or bool(environment.keys() & {"CI", "GITHUB_ACTIONS"})
+    return Console(
+        file=stream,
+        highlight=False,
+        soft_wrap=plain,
+        width=_LOG_WIDTH if plain else None,
+        force_interactive=False if plain else None,
+    )
 
 
 def render(result: GateResult, console: Console) -> None:
@@ -188,14 +200,19 @@ def _ascii_only(console: Console) -> bool:
     return not (console.encoding or "").lower().startswith("utf")
 
 
+def progress_for(console: Console) -> LiveProgress | PlainProgress:
+    """A bar where somebody watches, lines where a log is kept."""
+    return LiveProgress(console) if console.is_interactive else PlainProgress(console)
+
+
 class LiveProgress:
     """A bar, the case at hand, its interval narrowing and the time left."""
 
     def __init__(self, console: Console) -> None:
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[left]}"),
+            TextColumn("{task.fields[left]}", markup=False),
             console=console,
             transient=True,
         )
@@ -309,4 +326,4 @@ def _finished(result: CaseResult) -> Text:
     )
 
 
-__all__ = ["LiveProgress", "PlainProgress", "console_for", "plot", "render"]
+__all__ = ["LiveProgress", "PlainProgress", "console_for", "plot", "progress_for", "render"]

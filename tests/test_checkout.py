@@ -1,0 +1,121 @@
+"""The workflow's checkout: shallow or whole, with a token in it or without; real git throughout."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sns_gate.errors import RefusedRun, RevisionError
+from sns_gate.github.checkout import Checkout
+from sns_gate.github.event import Event, Target
+from tests.conftest import commit, git, new_repository
+
+HEADER = "http.https://github.com/.extraheader"
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    """A repository with a tag, a branch, and their merge as HEAD."""
+    folder = new_repository(tmp_path / "origin", {"a.py": "a = 1\n"})
+    git(folder, "config", "uploadpack.allowAnySHA1InWant", "true")
+    git(folder, "tag", "v1")
+    commit(folder, {"a.py": "a = 2\n"}, "on main")
+    git(folder, "switch", "--quiet", "--create", "change", "HEAD~1")
+    commit(folder, {"b.py": "b = 1\n"}, "on the branch")
+    git(folder, "switch", "--quiet", "main")
+    git(folder, "merge", "--quiet", "--no-ff", "--message", "merge", "change")
+    return folder
+
+
+def clone(origin: Path, *options: str) -> Path:
+    folder = origin.with_name(f"clone{len(list(origin.parent.iterdir()))}")
+    subprocess.run(
+        ["git", "clone", "--quiet", *options, f"file://{origin}", str(folder)], check=True
+    )
+    return folder
+
+
+def event(name: str, sha: str, baseline: str | None) -> Event:
+    return Event(name, Target("https://api.github.com", "o/r", sha), baseline)
+
+
+def shallow(folder: Path) -> bool:
+    return git(folder, "rev-parse", "--is-shallow-repository") == "true"
+
+
+def test_a_shallow_checkout_gets_the_base_of_its_merge_and_no_more(origin: Path) -> None:
+    folder = clone(origin, "--depth=1")
+    merge = git(folder, "rev-parse", "HEAD")
+    pull = event("pull_request", merge, f"{merge}^1")
+    checkout = Checkout(folder)
+    checkout.fetch(pull)
+    assert git(folder, "rev-parse", checkout.baseline(pull)) == git(origin, "rev-parse", "HEAD^1")
+    assert shallow(folder)
+
+
+def test_a_whole_history_is_never_cut(origin: Path) -> None:
+    folder = clone(origin)
+    count = git(folder, "rev-list", "--count", "--all")
+    merge = git(folder, "rev-parse", "HEAD")
+    for wanted in (f"{merge}^1", git(origin, "rev-parse", "v1"), None):
+        Checkout(folder).fetch(event("push", merge, wanted))
+    assert not shallow(folder)
+    assert git(folder, "rev-list", "--count", "--all") == count
+    # A commit that came since is added to the history, not put in its place.
+    new = commit(origin, {"c.py": "c = 1\n"})
+    Checkout(folder).fetch(event("push", merge, new))
+    assert not shallow(folder)
+    assert git(folder, "cat-file", "-t", new) == "commit"
+
+
+def test_a_push_and_a_merge_group_get_the_commit_that_they_name(origin: Path) -> None:
+    folder = clone(origin, "--depth=1")
+    before = git(origin, "rev-parse", "HEAD~1")
+    Checkout(folder).fetch(event("push", git(folder, "rev-parse", "HEAD"), before))
+    assert git(folder, "cat-file", "-t", before) == "commit"
+
+
+def test_a_schedule_compares_with_the_last_tag_before_it(origin: Path) -> None:
+    folder = clone(origin, "--depth=1")
+    nightly = event("schedule", git(folder, "rev-parse", "HEAD"), None)
+    checkout = Checkout(folder)
+    checkout.fetch(nightly)
+    assert checkout.baseline(nightly) == "v1"
+    git(origin, "tag", "--delete", "v1")
+    with pytest.raises(RevisionError, match="name one with the input 'baseline'"):
+        Checkout(origin).baseline(nightly)
+
+
+def test_what_the_remote_does_not_give_is_said_with_the_way_to_have_it(origin: Path) -> None:
+    folder = clone(origin, "--depth=1")
+    with pytest.raises(RevisionError, match="fetch-depth: 0"):
+        Checkout(folder).fetch(event("push", "a" * 40, "b" * 40))
+
+
+def test_the_token_of_a_checkout_is_dropped_and_one_that_stays_is_refused(
+    origin: Path, tmp_path: Path
+) -> None:
+    folder = clone(origin)
+    git(folder, "config", HEADER, "AUTHORIZATION: basic c2VjcmV0")
+    checkout = Checkout(folder)
+    with pytest.raises(RefusedRun, match="persist-credentials: false"):
+        checkout.require_no_credentials()
+    checkout.drop_credentials()
+    checkout.require_no_credentials()
+    assert "c2VjcmV0" not in (folder / ".git/config").read_text()
+    # Newer checkouts keep it in a file of its own that the repository includes.
+    kept = tmp_path / "git-credentials-1.config"
+    kept.write_text('[http "https://github.com/"]\n\textraheader = AUTHORIZATION: basic eA==\n')
+    git(folder, "config", f"includeIf.gitdir:{folder}/.git.path", str(kept))
+    with pytest.raises(RefusedRun):
+        checkout.require_no_credentials()
+    checkout.drop_credentials()
+    checkout.require_no_credentials()
+    assert not kept.exists()
+
+
+def test_a_folder_that_is_no_checkout_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RevisionError, match="run actions/checkout first"):
+        Checkout(tmp_path)
