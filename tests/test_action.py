@@ -138,6 +138,7 @@ class Runner:
             [str(Path(sys.prefix) / "bin/act"), "pull_request", "--eventpath", str(path),
              "--platform", "self-hosted=-self-hosted", "--no-cache-server",
              "--action-offline-mode", "--env", f"GITHUB_API_URL={self.hub.url}",
+             "--env", "PIP_NO_COMPILE=1",
              "--env", f"GITHUB_REPOSITORY={self.hub.name}", "--secret",
              f"GITHUB_TOKEN={self.hub.token}"],
             cwd=self.repository, capture_output=True, text=True, check=False, timeout=170,

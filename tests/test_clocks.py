@@ -20,7 +20,7 @@ from tests.conftest import clean_environment
 from tests.contract import contract
 from tests.fake_nvml import FakeNvml, Operation, Switch
 
-KILLS = 10
+KILLS = 6
 ALL_KILLS = 100
 
 

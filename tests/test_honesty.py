@@ -165,7 +165,7 @@ def test_a_benchmark_of_something_new_is_added(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fatal", "timeout_s"), [("import os; os._exit(3)", 60), ("import time; time.sleep(600)", 6)]
+    ("fatal", "timeout_s"), [("import os; os._exit(3)", 60), ("import time; time.sleep(600)", 4)]
 )
 def test_a_file_that_ends_its_worker_is_named_and_the_others_go_on(
     repository: Path, fatal: str, timeout_s: int

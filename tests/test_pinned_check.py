@@ -18,7 +18,7 @@ from tests.contract import contract
 from tests.fake_nvml import FakeNvml, Switch
 
 PROCESSES = 3
-KILLS = 6
+KILLS = 3
 ALL_KILLS = 100
 
 

@@ -22,7 +22,7 @@ from studies.simulation import (
 )
 
 #: Three standard errors of a share of 95% in so many runs.
-RUNS = 5000
+RUNS = 3000
 SLACK = 3 * math.sqrt(0.05 * 0.95 / RUNS)
 ALL = (*KERNELS, *DISTURBED)
 
@@ -38,7 +38,7 @@ def test_intervals_hold_the_truth_at_their_rate_stops_included(
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)
 def test_a_hundred_identical_cases_are_not_called_slower(scenario: Scenario) -> None:
-    runs = 20_000
+    runs = 8_000
     for tolerance, most in zip(TOLERANCES, (0.05, 0.001), strict=True):
         slower, _ = called_slower(
             scenario, runs, np.random.default_rng(3), tolerance=tolerance, cases=100
