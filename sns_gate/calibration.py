@@ -6,9 +6,8 @@ import math
 import statistics
 from collections.abc import Sequence
 
-import numpy as np
-
-from sns_gate.stats import detectable_slowdown_pct, half_width, spread
+from sns_gate.replicates import spread_of
+from sns_gate.stats import detectable_slowdown_pct, half_width
 from sns_gate.types import Block, CaseResult, GateResult, Record, Verdict
 
 #: Tolerances that are worth recommending.
@@ -139,10 +138,10 @@ def _holds_truth(case: CaseResult) -> bool:
 
 def _components(blocks: Sequence[Block]) -> tuple[float, float]:
     """Standard deviations of a block and of a process, on the log scale, by moments."""
-    found = spread(*_columns(blocks))
-    block = float(np.asarray(found.block)[0])
+    found = spread_of(blocks)
+    block = float(found.block[0])
     sides = (
-        (float(np.asarray(part)[0]) - block) * (freedom + 1)
+        (float(part[0]) - block) * (freedom + 1)
         for part, freedom in (
             (found.baseline, found.baseline_freedom),
             (found.candidate, found.candidate_freedom),
@@ -150,14 +149,6 @@ def _components(blocks: Sequence[Block]) -> tuple[float, float]:
     )
     process = statistics.fmean(max(0.0, side) for side in sides)
     return math.sqrt(block * found.blocks), math.sqrt(process)
-
-
-def _columns(blocks: Sequence[Block]) -> tuple[np.ndarray, list[int], list[int]]:
-    return (
-        np.array([[block.log_speedup for block in blocks]]),
-        [block.baseline_worker for block in blocks],
-        [block.candidate_worker for block in blocks],
-    )
 
 
 def _quadratic(values: Sequence[float]) -> float:
@@ -184,7 +175,7 @@ def _placements(
         return result.placements
     wanted = result.placements
     for case in (case for id_, listed in rounds.items() if id_ in within for case in listed):
-        found = spread(*_columns(case.blocks)) if case.blocks and case.speedup else None
+        found = spread_of(case.blocks) if case.blocks and case.speedup else None
         while found is not None and wanted < MAX_PLACEMENTS:
             width = half_width(*found.at(wanted * result.processes).combined())
             if float(width[0]) <= _WIDTH_SHARE * tolerance:

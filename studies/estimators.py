@@ -42,7 +42,7 @@ def _plain_t(found: _Blocks) -> Array:
 
 
 def _welch(parts: Spread) -> tuple[Array, Array]:
-    b, c = np.asarray(parts.baseline), np.asarray(parts.candidate)
+    b, c = parts.baseline, parts.candidate
     freedom = (b + c) ** 2 / (b**2 / parts.baseline_freedom + c**2 / parts.candidate_freedom)
     return b + c, freedom
 
@@ -68,15 +68,15 @@ def _noise_once(found: _Blocks) -> Array:
 def _truncated(found: _Blocks) -> Array:
     """Components by moments, each cut at zero, with Satterthwaite's degrees of freedom."""
     parts = found.spread()
-    block = np.asarray(parts.block)
-    b, c = (np.maximum(np.asarray(p) - block, 0) for p in (parts.baseline, parts.candidate))
+    block = parts.block
+    b, c = (np.maximum(p - block, 0) for p in (parts.baseline, parts.candidate))
     variance = b + c + block
     count = found.effects.shape[1]
     left = count - parts.baseline_freedom - parts.candidate_freedom - 1
     share = block * (1.0 - (b > 0) - (c > 0))
     spread_ = (
-        np.where(b > 0, np.asarray(parts.baseline) ** 2, 0) / parts.baseline_freedom
-        + np.where(c > 0, np.asarray(parts.candidate) ** 2, 0) / parts.candidate_freedom
+        np.where(b > 0, parts.baseline**2, 0) / parts.baseline_freedom
+        + np.where(c > 0, parts.candidate**2, 0) / parts.candidate_freedom
         + share**2 / left
     )
     return half_width(variance, np.clip(variance**2 / spread_, 1, count))

@@ -170,8 +170,7 @@ DEPARTURES: tuple[Departure, ...] = (
         "compare",
         "the candidate first, then the baseline; independent bootstrap",
         "alternating pairs in balanced order; a t interval over windows of the median log ratio",
-        "the sequential form calls identical code different in a quarter to all of its runs (see "
-        "evidence)",
+        "the sequential form called identical code different in a quarter to all of its runs",
     ),
     Departure(
         "TimingResult",

@@ -7,9 +7,8 @@ import math
 import statistics
 from collections.abc import Sequence
 
-import numpy as np
-
-from sns_gate.stats import MIN_CLUSTERS, RULING_RATIO, spread
+from sns_gate.replicates import enough_workers, spread_of
+from sns_gate.stats import RULING_RATIO
 from sns_gate.types import SIDES, Block, Reason, Side
 
 #: Values fall into two groups where the gap between them is this many times what is inside both.
@@ -41,14 +40,11 @@ def two_speeds(blocks: Sequence[Block], precision: float) -> Reason | None:
 
 def _ruling(blocks: Sequence[Block]) -> list[Side]:
     """The sides whose workers differ by more than their blocks' noise would make them."""
-    columns = [(b.log_speedup, b.baseline_worker, b.candidate_worker) for b in blocks]
-    effects, *workers = zip(*columns, strict=True)
-    if min(len(set(side)) for side in workers) < MIN_CLUSTERS:
+    if not enough_workers(blocks):
         return []
-    found = spread(np.array([effects]), *workers)
-    noise = RULING_RATIO * float(np.asarray(found.block)[0])
+    found = spread_of(blocks)
     parts = zip(SIDES, (found.baseline, found.candidate), strict=True)
-    return [side for side, part in parts if float(np.asarray(part)[0]) > noise]
+    return [side for side, part in parts if part[0] > RULING_RATIO * found.block[0]]
 
 
 def _levels(blocks: Sequence[Block], side: Side, mean: float) -> dict[int, float]:

@@ -7,17 +7,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from sns_gate.protocol import Recipe
+from sns_gate.replicates import columns, enough_workers, spread_of
 from sns_gate.stats import (
-    MIN_CLUSTERS,
     Estimate,
-    Spread,
     clustered_estimate,
     in_vain,
     predicted_half_width,
-    spread,
     worthwhile_pairs,
 )
 from sns_gate.types import Block, Reason
@@ -46,11 +42,11 @@ class StoppingRule:
 
     def estimate(self, blocks: Sequence[Block]) -> Estimate | None:
         """The blocks' estimate, None below three workers a side."""
-        if not _enough_workers(blocks):
+        if not enough_workers(blocks):
             return None
         calls = self.recipe.calls * self.recipe.regions
         floor = self.floor_ns / (1e6 * min(min(block.ms) for block in blocks) * calls)
-        return clustered_estimate(*_columns(blocks), floor)
+        return clustered_estimate(*columns(blocks), floor)
 
     def stop(self, blocks: Sequence[Block]) -> Reason | bool | None:
         """Why to stop here: True where it is precise enough, a reason else, None to go on."""
@@ -63,9 +59,9 @@ class StoppingRule:
                 code="budget-spent",
                 text=f"its share of the budget is spent at ±{width:.2f}%; --budget raises it",
             )
-        if not in_vain(_spread(blocks), self.most, self.precision)[0]:
+        if not in_vain(spread_of(blocks), self.most, self.precision)[0]:
             return None
-        best = predicted_half_width(*_columns(blocks), self.most)
+        best = predicted_half_width(*columns(blocks), self.most)
         return Reason(
             code="needs-more-processes",
             text=f"its processes differ, so more placements would reach ±{100 * best:.2f}% at "
@@ -75,9 +71,9 @@ class StoppingRule:
 
 def pairs_of_next(blocks: Sequence[Block], pairs: int) -> int:
     """Pairs in each further block, by where the blocks so far varied and what they cost."""
-    if not _enough_workers(blocks):
+    if not enough_workers(blocks):
         return pairs
-    of_mean = float(np.asarray(_spread(blocks).block)[0])
+    of_mean = float(spread_of(blocks).block[0])
     seconds = [(b.placing_s + b.settling_s, b.sampling_s / len(b.pair_logs())) for b in blocks]
     fixed_s, pair_s = (statistics.median(column) for column in zip(*seconds, strict=True))
     return worthwhile_pairs(
@@ -93,21 +89,3 @@ def _scatter(pairs: Sequence[float]) -> float:
     """Variance of one pair that no interrupted pair moves: by the median deviation."""
     middle = statistics.median(pairs)
     return (_NORMAL_DEVIATION * statistics.median(abs(pair - middle) for pair in pairs)) ** 2
-
-
-def _enough_workers(blocks: Sequence[Block]) -> bool:
-    sides = zip(*((block.baseline_worker, block.candidate_worker) for block in blocks), strict=True)
-    return min(len(set(side)) for side in sides) >= MIN_CLUSTERS
-
-
-def _columns(blocks: Sequence[Block]) -> tuple[list[float], list[int], list[int]]:
-    return (
-        [block.log_speedup for block in blocks],
-        [block.baseline_worker for block in blocks],
-        [block.candidate_worker for block in blocks],
-    )
-
-
-def _spread(blocks: Sequence[Block]) -> Spread:
-    effects, baseline, candidate = _columns(blocks)
-    return spread(np.array([effects]), baseline, candidate)

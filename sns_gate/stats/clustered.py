@@ -91,7 +91,7 @@ def clustered_estimate(
 
 @dataclass(frozen=True)
 class Spread:
-    """What the variance of a mean of blocks is made of; floats, or arrays of many measurements.
+    """What the variance of a mean of blocks is made of, one entry a measurement.
 
     Attributes:
         baseline: the mean's variance as the spread between baseline workers shows it.
@@ -102,9 +102,9 @@ class Spread:
         blocks: number of blocks behind the mean.
     """
 
-    baseline: float | FloatArray
-    candidate: float | FloatArray
-    block: float | FloatArray
+    baseline: FloatArray
+    candidate: FloatArray
+    block: FloatArray
     baseline_freedom: int
     candidate_freedom: int
     blocks: int

@@ -81,7 +81,7 @@ def in_vain(found: Spread, most: int, precision: float) -> NDArray[np.bool_]:
     """
     width, best = half_width(*found.combined()), half_width(*found.at(most).combined())
     processes = np.maximum(found.baseline, found.candidate)
-    ruled = processes > RULING_RATIO * np.asarray(found.block)
+    ruled = processes > RULING_RATIO * found.block
     return np.asarray(ruled & (best > precision) & (best > WORTHWHILE_SHARE * width))
 
 

@@ -19,7 +19,7 @@ from sns_gate.timers.driver import HOLD_LIMIT_NS, DeviceKernels
 if TYPE_CHECKING:
     import torch
 
-#: CUDA events tick every 32 ns on Hopper; docs/evidence.md shows the reading.
+#: CUDA events tick every 32 ns on Hopper.
 EVENT_STEP_NS = 32.0
 _FLUSH_CACHES = 4
 _MIN_FLUSH_BYTES = 64 << 20
