@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         clean = clean_environment(os.environ, with_token=name == "post")
         os.execve(sys.executable, [sys.executable, "-m", __spec__.name, name], clean)  # noqa: S606 (itself)
     steps = {"measure": measure, "clean": clean_up, "post": tell}
-    return steps[name](os.environ)
+    return cli.guarded(lambda: steps[name](os.environ))
 
 
 def clean_environment(environment: Mapping[str, str], *, with_token: bool) -> dict[str, str]:
@@ -119,7 +119,7 @@ def _settings(environment: Mapping[str, str]) -> list[str]:
 
 
 def clean_up(environment: Mapping[str, str]) -> int:
-    """Give clocks back and forget worktrees that a check which was killed has left."""
+    """Give back clocks that a killed check had pinned; the next check sweeps its worktrees."""
     folder = given(environment, "state-dir")
     return cli.main(["restore", *([f"--state-dir={folder}"] if folder else [])])
 
