@@ -91,14 +91,14 @@ class Settings(Record):
         json_schema_extra={"metavar": "SECONDS", "policy": True},
     )
     processes: int = Field(
-        4,
+        6,
         ge=MIN_CLUSTERS,
         le=64,
         description="worker processes a side; more of them make narrower intervals",
         json_schema_extra={"metavar": "N", "policy": True},
     )
     placements: int = Field(
-        4,
+        3,
         ge=1,
         le=64,
         description="fresh allocations of a case's inputs in one rotation",

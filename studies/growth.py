@@ -17,14 +17,20 @@ from studies.machine import describe
 #: Workers a side and placements in a rotation; one rotation each, as the precision is easy.
 SETTINGS = ((3, 4), (4, 2), (4, 4), (4, 8), (6, 3), (6, 6), (8, 4))
 _EASY = "50%"
+#: One case of each kernel that the design's first measurements were made on.
+_CASES = tuple(
+    f"{kernel}round=0]"
+    for kernel in ("add?", "softmax?", "layer_norm?", "matmul?n=*,", "attention?", "mlp?")
+)
 
 
 def run(file: Path) -> None:
     """One check a setting, saved after each."""
     kept: dict[str, Any] = {"machine": describe(), "settings": []}
     for processes, placements in SETTINGS:
+        filters = (part for case in _CASES for part in ("--filter", case))
         found = launch(
-            "same", 0, "--filter", "round=0", "--processes", str(processes),
+            "same", 0, *filters, "--processes", str(processes),
             "--placements", str(placements), "--precision", _EASY,
         )  # fmt: skip
         kept["settings"].append(found)

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import subprocess
+import sys
 
 
 def describe() -> str:
-    """GPU, driver, toolchain and date of this process."""
+    """GPU, driver, toolchain and date, read by another process.
+
+    This one must not hold the GPU while a check runs, which would rightly refuse to judge.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "studies.machine"], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def _described() -> str:
+    from datetime import UTC, datetime
+
     from sns_gate.env import capture_fingerprint
 
     found = capture_fingerprint()
@@ -18,3 +31,7 @@ def describe() -> str:
         f"{datetime.now(UTC):%Y-%m-%d}",
     )
     return ", ".join(part for part in parts if part)
+
+
+if __name__ == "__main__":
+    print(_described())

@@ -99,20 +99,32 @@ WAYS: dict[str, Callable[[Call, Call], Found]] = {
 def run(rounds: int) -> dict[str, Any]:
     """All ways over all kernels, then whole checks of the same kernels."""
     kernels: dict[str, dict[str, Any]] = {}
-    for name, (setup, fn) in KERNELS.items():
-        ways: dict[str, Any] = {way: {"found": [], "seconds": 0.0} for way in WAYS}
-        for _ in range(rounds):
-            for way, compare in WAYS.items():
-                sides = partial(fn, *setup()), partial(fn, *setup())
-                start = time.perf_counter()
-                ways[way]["found"].append([round(value, 6) for value in compare(*sides)])
-                ways[way]["seconds"] += (time.perf_counter() - start) / rounds
+    for name in KERNELS:
+        # In another process, so that this one does not hold the GPU while checks run.
+        done = subprocess.run(
+            [sys.executable, "-m", "studies.peers", name, str(rounds)],
+            check=True, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        ways = json.loads(done.stdout.splitlines()[-1])
         ways["nvbench"] = _nvbench(name)
         kernels[name] = ways
         print(name, {way: len(_missed(ways[way]["found"])) for way in ways}, flush=True)
     for number in range(_CHECKS):
         _add_check(kernels, launch("same", 0, "--seed", str(number)))
     return {"machine": describe(), "kernels": kernels}
+
+
+def in_this_process(kernel: str, rounds: int) -> dict[str, Any]:
+    """A kernel by every way that needs no process of its own, in turn."""
+    setup, fn = KERNELS[kernel]
+    ways: dict[str, Any] = {way: {"found": [], "seconds": 0.0} for way in WAYS}
+    for _ in range(rounds):
+        for way, compare in WAYS.items():
+            sides = partial(fn, *setup()), partial(fn, *setup())
+            start = time.perf_counter()
+            ways[way]["found"].append([round(value, 6) for value in compare(*sides)])
+            ways[way]["seconds"] += (time.perf_counter() - start) / rounds
+    return ways
 
 
 def _nvbench(kernel: str) -> dict[str, Any]:
@@ -189,8 +201,11 @@ def _row(kernel: str, way: str, kept: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Run and keep."""
+    """Run and keep; with a kernel's name, run that one here and print it."""
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else ROUNDS  # noqa: PLR2004 (argv)
+    if sys.argv[1] in KERNELS:
+        print(json.dumps(in_this_process(sys.argv[1], rounds)))
+        return
     Path(sys.argv[1]).write_text(json.dumps(run(rounds)) + "\n", encoding="utf-8")
 
 

@@ -19,12 +19,17 @@ from studies.sequential import sequential_compare
 ROUNDS = 50
 
 
-def run(rounds: int = ROUNDS) -> dict[str, Any]:
-    """Every kernel against itself so often by either way, in turn."""
+def run(file: Path, rounds: int = ROUNDS) -> None:
+    """Every kernel against itself so often by either way, in turn; those in FILE stay."""
     import sns_gate
 
-    kernels: dict[str, Any] = {}
+    kept: dict[str, Any] = {"machine": describe(), "kernels": {}}
+    if file.exists():
+        kept = json.loads(file.read_text(encoding="utf-8"))
+    kernels = kept["kernels"]
     for name, (setup, fn) in KERNELS.items():
+        if name in kernels:
+            continue
         ours, theirs, seconds, tier = [], [], [0.0, 0.0], ""
         for round_ in range(rounds):
             start = time.perf_counter()
@@ -32,16 +37,17 @@ def run(rounds: int = ROUNDS) -> dict[str, Any]:
             seconds[0] += time.perf_counter() - start
             ours.append([found.speedup, found.speedup_ci_lo, found.speedup_ci_hi])
             tier = found.tier.value
-            call = partial(fn, *setup())
+            candidate, baseline = partial(fn, *setup()), partial(fn, *setup())
             start = time.perf_counter()
-            theirs.append(list(sequential_compare(call, call)))
+            theirs.append(list(sequential_compare(candidate, baseline)))
+            del candidate, baseline
             seconds[1] += time.perf_counter() - start
         kernels[name] = {
             "ours": _rounded(ours), "specification": _rounded(theirs), "tier": tier,
             "seconds": [round(s / rounds, 3) for s in seconds],
         }  # fmt: skip
+        file.write_text(json.dumps(kept) + "\n", encoding="utf-8")
         print(_row(name, kernels[name]), flush=True)
-    return {"machine": describe(), "kernels": kernels}
 
 
 def _rounded(intervals: list[list[float]]) -> list[list[float]]:
@@ -92,4 +98,4 @@ def section(kept: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(json.dumps(run()) + "\n", encoding="utf-8")
+    run(Path(sys.argv[1]))

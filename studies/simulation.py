@@ -29,7 +29,7 @@ from sns_gate.stats import (
 
 Array = NDArray[np.float64]
 
-PROCESSES, PLACEMENTS = 4, 4
+PROCESSES, PLACEMENTS = 6, 3
 _FULL = 20_000
 
 

@@ -46,8 +46,14 @@ def test_a_call_that_waits_for_the_device_is_not_held_on_either_side() -> None:
 
 
 def test_the_shorter_side_decides_the_mode() -> None:
-    assert recipe(LONG, SHORT).mode == "warm"  # the long one was never tried for capture
+    assert recipe(replace(LONG, capturable=True), SHORT).mode == "graph"
+    assert recipe(LONG, SHORT).mode == "cold"  # the long one was never tried for capture
     assert recipe(SHORT, LONG) == recipe(LONG, SHORT)
+
+
+def test_one_side_s_disturbed_empty_pair_does_not_make_a_long_call_short() -> None:
+    disturbed = replace(LONG, empty_ns=50_000, capturable=True)
+    assert recipe(LONG, disturbed).mode == recipe(disturbed, LONG).mode == "cold"
 
 
 def test_a_benchmark_may_ask_for_warm_or_cold() -> None:

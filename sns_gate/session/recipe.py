@@ -38,8 +38,9 @@ def choose_recipe(baseline: Calibrated, candidate: Calibrated, mode: str, device
         return Recipe("loop", calls=max(1, calls))
     warm_ns = max(1.0, min(side.warm_ns for side in sides))
     held = not any(side.hold_expired for side in sides)
-    short = call_ns < SHORT_CALL_PAIRS * max(side.empty_ns for side in sides)
-    if mode == "cold" or (mode == "auto" and not short):
+    short = call_ns < SHORT_CALL_PAIRS * min(side.empty_ns for side in sides)
+    untried = any(side.capturable is None for side in sides)
+    if mode == "cold" or (mode == "auto" and (untried or not short)):
         call_ns = max(call_ns, slowest_ns * SAMPLE_NS / LONGEST_SAMPLE_NS)
         return _cold(call_ns, max(side.enqueue_ns for side in sides), held=held)
     if all(side.capturable for side in sides):

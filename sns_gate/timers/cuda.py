@@ -28,6 +28,8 @@ _MAX_PADDING_BYTES = 32 << 20
 _PADDING_STEP = 512
 _CALIBRATION_REGIONS = 5
 _WARM_CALLS = 20
+_EMPTY_PAIRS = 20
+_CAPTURE_WITHIN = 10
 
 
 class CudaTimer:
@@ -85,18 +87,20 @@ class CudaTimer:
     def calibrate(self, call: Call, mode: str) -> Calibrated:
         """Time one cold and several warm calls, their enqueuing, and try to capture the call."""
         self._make_flush()
-        empty_ns = statistics.median(self._pair_ns(None, flush=False) for _ in range(5))
+        # The host's interruptions add to a pair and never take away.
+        empty_ns = min(self._pair_ns(None, flush=False) for _ in range(_EMPTY_PAIRS))
         cold = [self._pair_ns(call, flush=True) for _ in range(_CALIBRATION_REGIONS)]
         expired = self._kernels.held_ns() >= HOLD_LIMIT_NS
         enqueue_ns = self._enqueue_ns(call)
         warm_ns = self._warm_ns(call, held=not expired)
         call_ns = warm_ns if mode == "warm" else statistics.median(cold)
-        short = call_ns < SHORT_CALL_PAIRS * empty_ns
+        # The other side's call may be the short one, and both must be captured then.
+        tried = call_ns < _CAPTURE_WITHIN * SHORT_CALL_PAIRS * empty_ns
         return Calibrated(
             call_ns=call_ns,
             enqueue_ns=enqueue_ns,
             hold_expired=expired,
-            capturable=self._can_capture(call) if short or mode == "warm" else None,
+            capturable=self._can_capture(call) if tried or mode == "warm" else None,
             empty_ns=empty_ns,
             cache_bytes=self.cache_bytes,
             input_bytes=0,

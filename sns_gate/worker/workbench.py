@@ -36,6 +36,7 @@ from sns_gate.protocol import (
 )
 from sns_gate.timers import Timer, open_timer, seed_everything
 from sns_gate.worker import isolation
+from sns_gate.worker.tuning import forget_tuning
 
 #: Calls before anything is measured: the first compiles, the next ones tune and fill caches.
 WARM_UP_CALLS = 3
@@ -51,6 +52,7 @@ class Workbench:
         self._calls: list[Callable[[], object]] = []
         self._input_bytes = 0
         self._as_reference = False
+        self._tuned: set[str] = set()
 
     def open(self, hello: Hello) -> Ready:
         """Settle what may be imported from where, then open the device."""
@@ -108,6 +110,9 @@ class Workbench:
     def place(self, request: Place) -> Placed:
         """Set the case up at fresh addresses and call it until it is warm."""
         timer = self._open_timer()
+        if request.case not in self._tuned:
+            self._tuned.add(request.case)
+            forget_tuning(os.environ)
         recipe = request.recipe or Recipe("warm")
         start = time.perf_counter_ns()
         if self._calls:  # a request before this one failed half-way

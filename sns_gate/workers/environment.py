@@ -18,6 +18,8 @@ _ALLOWED_PREFIXES = (
     "LC_", "LD_LIBRARY_PATH", "CUDA_", "NVIDIA_", "TORCH_", "PYTORCH_", "TRITON_", "NCCL_",
     "OMP_", "MKL_", "OPENBLAS_", "VIRTUAL_ENV", "CONDA_PREFIX", "CPATH", "LIBRARY_PATH",
 )  # fmt: skip
+#: Folders that keep what a tuner chose beside what it compiled.
+_TUNED = ("TORCHINDUCTOR_CACHE_DIR",)
 _START = "start.py"
 
 
@@ -29,7 +31,7 @@ class Launch:
         side: on whose side they stand.
         title: what a message calls them.
         command: the interpreter and the file that starts a worker.
-        environment: all variables they get, caches included.
+        environment: all variables they get, caches of the side included.
         folder: their working directory, the root of the revision.
         logs: where each one's standard error is kept.
         hello: the device and whose code is whose.
@@ -44,6 +46,18 @@ class Launch:
     logs: Path
     hello: Hello
     load: Load
+
+    def variables(self, index: int) -> dict[str, str]:
+        """What one worker's process gets: what inductor tuned stays with the worker that did.
+
+        A choice read from a common folder would make the workers of a side one replicate. What
+        triton compiled is found by its source's digest, carries no choice and is shared.
+        """
+        kept = dict(self.environment)
+        for name in _TUNED:
+            if name in kept:
+                kept[name] = f"{kept[name]}-{index}"
+        return kept
 
 
 def private_package(folder: Path) -> Path:

@@ -49,7 +49,7 @@ class WorkerProcess:
                     stdout=subprocess.PIPE,
                     stderr=log,
                     cwd=launch.folder,
-                    env=dict(launch.environment),
+                    env=launch.variables(index),
                     start_new_session=True,
                 )
             except OSError as error:

@@ -15,7 +15,7 @@ def randn(*shape):
 
 
 def add():
-    x, y, out = (randn(8 << 20) for _ in range(3))
+    x, y, out = (randn(32 << 20) for _ in range(3))
     return lambda: zoo.add(x, y, out)
 
 
@@ -34,9 +34,9 @@ KINDS = {"memory": add, "compute": matmul, "short": layer_norm}
 
 @benchmark(params={"kind": list(KINDS), **ROUNDS}, tolerance=0.005)
 def seen(kind, round):
-    return zoo.repeated(KINDS[kind](), SEEN)
+    return zoo.replayed(KINDS[kind](), SEEN)
 
 
 @benchmark(params={"kind": list(KINDS), **ROUNDS}, tolerance=0.01)
 def within(kind, round):
-    return zoo.repeated(KINDS[kind](), WITHIN)
+    return zoo.replayed(KINDS[kind](), WITHIN)
