@@ -17,6 +17,8 @@ from sns_gate.types import Conclusion, Record
 
 TABLE = "tool.sns-gate"
 FILE = "sns-gate.toml"
+#: Where settings of a revision may stand: in a file of their own, or in a table of the project's.
+FILES = (FILE, "pyproject.toml")
 ENVIRONMENT_PREFIX = "SNS_GATE_"
 #: Shared by all users of a machine; containers that share a GPU must share this folder.
 DEFAULT_STATE_DIR = Path("/tmp/sns-gate-state")  # noqa: S108 (sticky; journals are checked for their owner)
@@ -174,6 +176,12 @@ class Settings(Record):
         description="the check's conclusion where a case is inconclusive",
         json_schema_extra={"metavar": "CONCLUSION", "policy": True},
     )
+    accept: Literal["nobody", "label", "trailer"] = Field(
+        "label",
+        description="how a slowdown or a removed case may be accepted on GitHub: by nobody, by a "
+        "label, or by that and a commit's Perf-Accept trailer",
+        json_schema_extra={"metavar": "HOW", "policy": True, "of": "posting"},
+    )
     policy_from: Literal["baseline", "candidate"] = Field(
         "candidate",
         description="the revision whose configuration says what passes; baseline for pull "
@@ -232,10 +240,12 @@ class Option:
 
 
 def setting_options() -> list[Option]:
-    """Every setting as an option, in their order."""
+    """Every setting that a check has as an option, in their order."""
     options = []
     for name, field in Settings.model_fields.items():
         extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+        if extra.get("of") == "posting":  # whoever posts reads it from the baseline
+            continue
         text, default = field.description or "", field.default
         if default not in (None, ()) and "default:" not in text:
             text = f"{text} (default: {default})"
@@ -265,16 +275,31 @@ def read_file(root: Path) -> Source:
     Raises:
         ConfigError: both exist, one is not valid TOML, or a key is unknown.
     """
-    own, shared = root / FILE, root / "pyproject.toml"
-    table = _toml(shared).get("tool", {}) if shared.is_file() else {}
+    own, shared = (_text(root / name) for name in FILES)
+    return parse_files(own, shared, f"{root}/")
+
+
+def parse_files(own: str | None, shared: str | None, where: str) -> Source:
+    """The same from the files' texts, None where there is no such file.
+
+    Args:
+        own: of ``sns-gate.toml``.
+        shared: of ``pyproject.toml``.
+        where: what their names in a message begin with.
+
+    Raises:
+        ConfigError: as ``read_file``.
+    """
+    named, tabled = (where + name for name in FILES)
+    table = _toml(shared, tabled).get("tool", {}) if shared is not None else {}
     inside = table.get("sns-gate") if isinstance(table, dict) else None
-    if own.is_file() and inside is not None:
+    if own is not None and inside is not None:
         raise ConfigError(
-            f"both {own} and [{TABLE}] in {shared} exist, so it is unclear which one holds; "
+            f"both {named} and [{TABLE}] in {tabled} exist, so it is unclear which one holds; "
             f"move everything into one of them"
         )
-    values = _toml(own) if own.is_file() else inside or {}
-    name = str(own) if own.is_file() else f"[{TABLE}] in {shared}"
+    values = _toml(own, named) if own is not None else inside or {}
+    name = named if own is not None else f"[{TABLE}] in {tabled}"
     if not isinstance(values, dict):
         raise ConfigError(f"{name} must be a table of settings")
     _refuse_unknown(values, name)
@@ -346,13 +371,22 @@ def resolve(*sources: Source) -> Settings:
         raise ConfigError(_explain(error, origin)) from None
 
 
-def _toml(path: Path) -> dict[str, object]:
+def _text(path: Path) -> str | None:
+    if not path.is_file():
+        return None
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}; correct it there") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _toml(text: str, name: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name} is not valid TOML: {error}; correct it there") from None
 
 
 def _refuse_unknown(values: Mapping[str, object], where: str) -> None:

@@ -123,7 +123,15 @@ class PostError(GateError):
 
 
 class PostDenied(PostError):  # noqa: N818 (a state, as the others here)
-    """GitHub understood and refused: a token, a permission or a request is wrong."""
+    """GitHub understood and refused: a token, a permission or a request is wrong.
+
+    Attributes:
+        status: of its answer.
+    """
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 class PostUnreachable(PostError):  # noqa: N818 (likewise)

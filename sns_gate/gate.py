@@ -24,7 +24,6 @@ from sns_gate.rig.machine import short_file
 from sns_gate.session import CaseOutcome, Ledger, PlannedCase
 from sns_gate.types import (
     CaseResult,
-    Conclusion,
     GateResult,
     Outcome,
     Reason,
@@ -85,7 +84,7 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
         header = _header(
             settings, rig.device.name, _info(sides["baseline"]), _info(sides["candidate"])
         )
-        ledger = Ledger(header, save, _conclusions(settings))
+        ledger = Ledger(header, save)
         ledger.disclose((*notes, *_dirty(sides["candidate"])))
         return _judged(_Run(rig, ledger, progress))
 
@@ -99,7 +98,7 @@ def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateRe
         settings = request.layers.over(read_file(request.folder))
         rig = FunctionsRig(request, settings, scratch)
         names = RevisionInfo(ref=request.baseline), RevisionInfo(ref=request.candidate)
-        ledger = Ledger(_header(settings, rig.device.name, *names), save, _conclusions(settings))
+        ledger = Ledger(_header(settings, rig.device.name, *names), save)
         return _judged(_Run(rig, ledger, progress))
 
 
@@ -241,14 +240,6 @@ def _settle(
     return governed, tuple(notes)
 
 
-def _conclusions(settings: Settings) -> dict[ExitCode, Conclusion]:
-    """What the policy makes of a check whose cases are refused or inconclusive."""
-    return {
-        ExitCode.REFUSED: settings.on_refused,
-        ExitCode.INCONCLUSIVE: settings.on_inconclusive,
-    }
-
-
 def _differences(one: Settings, other: Settings) -> Iterator[tuple[str, object, object]]:
     for name in Settings.model_fields:
         ours, theirs = getattr(one, name), getattr(other, name)
@@ -278,6 +269,8 @@ def _header(
         tolerance=settings.tolerance,
         baseline=baseline,
         candidate=candidate,
+        on_refused=settings.on_refused,
+        on_inconclusive=settings.on_inconclusive,
         device=device,
         seed=settings.seed,
         processes=settings.processes,

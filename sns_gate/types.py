@@ -349,6 +349,15 @@ class RevisionInfo(Record):
     loaded: tuple[str, ...] = Field((), description="files of the code under test seen loaded")
 
 
+class Acceptance(Record):
+    """Somebody lets a case pass that would not; found at GitHub, never in a file."""
+
+    case: str
+    by: str = Field(description="login, or name where GitHub knows none")
+    how: Literal["label", "trailer"]
+    reason: str = ""
+
+
 class GateResult(Record):
     """Everything about one check; any renderer can work from it without a GPU."""
 
@@ -357,6 +366,11 @@ class GateResult(Record):
     verdict: Outcome
     exit_code: int
     conclusion: Conclusion = Field("failure", description="what a check on GitHub ends as")
+    on_refused: Conclusion = Field("failure", description="the policy's word for exit code 3")
+    on_inconclusive: Conclusion = Field("neutral", description="the policy's word for exit code 4")
+    accepted: tuple[Acceptance, ...] = Field(
+        (), description="who let which case pass; empty in every file"
+    )
     complete: bool = Field(description="false while cases are still to come")
     tolerance: float
     baseline: RevisionInfo

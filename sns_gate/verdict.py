@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from sns_gate.types import CaseResult, Conclusion, Outcome, Speedup, Verdict
+from sns_gate.types import Acceptance, CaseResult, Conclusion, GateResult, Outcome, Speedup, Verdict
 
 SHOWN_DIGITS = 4
 
@@ -128,22 +128,68 @@ def case_exit(case: CaseResult) -> ExitCode:
             return ExitCode.OK
 
 
-def exit_code(cases: Iterable[CaseResult]) -> ExitCode:
-    """The check's exit code: the most severe of its cases', and 5 where nothing was compared."""
+def exit_code(cases: Iterable[CaseResult], accepted: Collection[str] = ()) -> ExitCode:
+    """The check's exit code: the most severe of its cases', and 5 where nothing was compared.
+
+    Args:
+        cases: of the check.
+        accepted: ids of cases that somebody lets pass.
+    """
     listed = list(cases)
-    if all(case.verdict is Verdict.ADDED for case in listed):
+    if all(
+        case.verdict is Verdict.ADDED or (case.verdict is Verdict.REMOVED and case.id in accepted)
+        for case in listed
+    ):
         return ExitCode.NOTHING_COMPARED
-    return min((case_exit(case) for case in listed), key=_SEVERITY.index)
+    codes = (ExitCode.OK if case.id in accepted else case_exit(case) for case in listed)
+    return min(codes, key=_SEVERITY.index)
 
 
-def conclusion(code: ExitCode, asked: Mapping[ExitCode, Conclusion]) -> Conclusion:
+def conclusion(code: ExitCode, result: GateResult) -> Conclusion:
     """What a check on GitHub ends as; the policy has a say where no verdict was reached.
 
     Args:
         code: that the cases ask for.
-        asked: by the policy, for refused and inconclusive cases.
+        result: with the policy's words for refused and inconclusive cases.
     """
-    return "success" if code is ExitCode.OK else asked.get(code, "failure")
+    match code:
+        case ExitCode.OK:
+            return "success"
+        case ExitCode.REFUSED:
+            return result.on_refused
+        case ExitCode.INCONCLUSIVE:
+            return result.on_inconclusive
+        case _:
+            return "failure"
+
+
+#: What somebody may let pass; a case that could not be judged is nobody's to accept.
+ACCEPTABLE = (Verdict.SLOWER, Verdict.REMOVED)
+
+
+def accept(result: GateResult, accepted: Iterable[Acceptance]) -> GateResult:
+    """The result as it counts where somebody lets cases pass; their verdicts stay what they are.
+
+    Args:
+        result: of a complete check; another stays as it is.
+        accepted: of whom and why; what names no case that can be accepted is left out.
+    """
+    open_ = {case.id for case in result.cases if case.verdict in ACCEPTABLE}
+    taken = tuple(one for one in accepted if one.case in open_)
+    names = {one.case for one in taken}
+    if not (taken and result.complete):
+        return result
+    code = exit_code(result.cases, names)
+    ends = conclusion(code, result)
+    code = ExitCode.OK if ends == "success" else code
+    return result.model_copy(
+        update={
+            "accepted": taken,
+            "exit_code": int(code),
+            "verdict": outcome(code),
+            "conclusion": ends,
+        }
+    )
 
 
 def outcome(code: ExitCode) -> Outcome:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import zlib
 from datetime import datetime
@@ -11,6 +13,7 @@ from urllib.parse import quote
 from tests.github_schema import Json, example
 from tests.github_state import (
     ACTIONS,
+    DEFAULT_BRANCH,
     WRITERS,
     CheckRun,
     Comment,
@@ -23,6 +26,9 @@ from tests.github_state import (
 
 REPOSITORY_ID = 1_296_269
 APP_IDS = {"github-actions": 15_368}
+#: A larger file is shown without its content.
+CONTENT_LIMIT_BYTES = 1024 * 1024
+_CONTENT_WIDTH = 60
 _BOT_ID = 41_898_282
 _EXAMPLE_SHA = "6dcb09b5b57875f334f61aebed695e2e4193db5e"
 _BASE_ROLE = {"maintain": "write", "triage": "read"}
@@ -146,6 +152,34 @@ class Answers:
             "files": [],
         }
 
+    def content(self, ref: str, path: str, text: str) -> Json:
+        """A file as the reference that was asked for has it."""
+        raw = text.encode()
+        shown = len(raw) <= CONTENT_LIMIT_BYTES
+        blob = hashlib.sha1(b"blob %d\0%b" % (len(raw), raw), usedforsecurity=False).hexdigest()
+        repo_url = f"{self.api_url}/repos/{self._repository.name}"
+        html_url = f"{self.html_url}/{self._repository.name}"
+        place = f"{quote(ref)}/{quote(path)}"
+        links = {
+            "self": f"{repo_url}/contents/{quote(path)}?ref={quote(ref, safe='')}",
+            "git": f"{repo_url}/git/blobs/{blob}",
+            "html": f"{html_url}/blob/{place}",
+        }
+        return {
+            "type": "file",
+            "encoding": "base64" if shown else "none",
+            "size": len(raw),
+            "name": path.rpartition("/")[2],
+            "path": path,
+            "content": _wrapped(base64.b64encode(raw).decode()) if shown else "",
+            "sha": blob,
+            "url": links["self"],
+            "git_url": links["git"],
+            "html_url": links["html"],
+            "download_url": f"{html_url}/raw/{place}",
+            "_links": links,
+        }
+
     def listed_commit(self, commit: Commit) -> Json:
         """A commit in a list: without its files."""
         told = self.commit(commit)
@@ -230,7 +264,7 @@ class Answers:
             "full_name": name,
             "owner": self.user(name.split("/", maxsplit=1)[0]),
             "fork": not own,
-            "default_branch": "main",
+            "default_branch": DEFAULT_BRANCH,
         }
 
     def _side(self, owner: str, ref: str, sha: str, repo: str | None) -> Json:
@@ -301,6 +335,12 @@ class Answers:
 def app_slug(login: str) -> str | None:
     """The app that a bot's login belongs to; None for a user."""
     return login.removesuffix("[bot]") if login.endswith("[bot]") else None
+
+
+def _wrapped(text: str) -> str:
+    """Lines of GitHub's width, the last one ended too."""
+    starts = range(0, len(text), _CONTENT_WIDTH)
+    return "".join(f"{text[start : start + _CONTENT_WIDTH]}\n" for start in starts)
 
 
 def moment(time: datetime) -> str:

@@ -11,7 +11,15 @@ from urllib.parse import urlencode
 from tests.github_answers import APP_IDS, REPOSITORY_ID, Answers, app_slug, moment
 from tests.github_limits import Refused, refuse_over_limits
 from tests.github_schema import Json
-from tests.github_state import WRITERS, CheckRun, Comment, Pull, Repository, Status
+from tests.github_state import (
+    DEFAULT_BRANCH,
+    WRITERS,
+    CheckRun,
+    Comment,
+    Pull,
+    Repository,
+    Status,
+)
 
 PER_PAGE, MOST_PER_PAGE = 30, 100
 MOST_COMMITS_OF_A_PULL = 250
@@ -75,6 +83,7 @@ class Operations:
             "checks/list-for-ref": self._list_check_runs,
             "repos/create-commit-status": self._create_status,
             "repos/get-commit": self._get_commit,
+            "repos/get-content": self._get_content,
             "repos/list-pull-requests-associated-with-commit": self._list_pulls_of_commit,
             "repos/get-collaborator-permission-level": self._get_permission,
             "pulls/get": self._get_pull,
@@ -231,7 +240,7 @@ class Operations:
         shown = self._answers.status(status)
         return Reply(shown, {"Location": shown["url"]})
 
-    # Pull requests, commits and people
+    # Pull requests, commits, files and people
 
     def _get_pull(self, call: Call) -> Reply:
         return Reply(self._answers.pull(self._pull(call.arguments["pull_number"])))
@@ -273,6 +282,17 @@ class Operations:
         sha = self._commit(call.arguments["ref"])
         return Reply(self._answers.commit(self._repository.commits[sha]))
 
+    def _get_content(self, call: Call) -> Reply:
+        """A file; GitHub lists a directory, and here it is not found."""
+        ref, path = call.query.get("ref", DEFAULT_BRANCH), call.arguments["path"]
+        sha = self._named(ref)
+        if sha is None:
+            raise Refused(404, f"No commit found for the ref {ref}")
+        text = self._repository.commits[sha].files.get(path)
+        if text is None:
+            raise _not_found()
+        return Reply(self._answers.content(ref, path, text))
+
     def _get_permission(self, call: Call) -> Reply:
         if not app_slug(call.actor.login) and not self._may_write(call.actor):
             raise Refused(403, "Must have push access to view collaborator permission.")
@@ -291,16 +311,21 @@ class Operations:
         return pull
 
     def _commit(self, ref: str) -> str:
-        """The SHA of a commit, branch or pull request's merge or head reference."""
+        """The SHA of what is named, which there is."""
+        sha = self._named(ref)
+        if sha is None:
+            raise Refused(422, f"No commit found for SHA: {ref}")
+        return sha
+
+    def _named(self, ref: str) -> str | None:
+        """The SHA of a commit, branch or pull request's merge or head reference, if there is."""
         name = ref.removeprefix("heads/")
         sha = self._repository.branches.get(name, name)
         if ref.startswith("pull/"):
             _, number, side = ref.split("/")
             pull = self._pull(int(number))
             sha = pull.merge_commit_sha if side == "merge" else pull.head_sha
-        if sha not in self._repository.commits:
-            raise Refused(422, f"No commit found for SHA: {ref}")
-        return sha
+        return sha if sha in self._repository.commits else None
 
     def _page(self, call: Call, whole: Sequence[T]) -> tuple[Sequence[T], dict[str, str]]:
         """The page that is asked for, and the Link header when there are more."""

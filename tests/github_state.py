@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 ACTIONS = "github-actions[bot]"
 WRITERS = ("admin", "maintain", "write")
+DEFAULT_BRANCH = "main"
 
 Level = Literal["admin", "maintain", "write", "triage", "read", "none"]
 
@@ -75,13 +76,17 @@ class LabelEvent:
 
 @dataclass
 class Commit:
-    """A commit; the author is a login, or None when no account has the author's address."""
+    """A commit; the author is a login, or None when no account has the author's address.
+
+    Files are texts by their paths: all that the commit has, whatever its parents have.
+    """
 
     sha: str
     message: str
     author: str | None
     committed_at: datetime
     parents: list[str] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -147,7 +152,7 @@ class Repository:
             labels: set by the author when opening it.
         """
         self._meet(author)
-        self.branches["main"] = base_sha
+        self.branches[DEFAULT_BRANCH] = base_sha
         if base_sha not in self.commits:
             self.add_commit(base_sha, "baseline", self.owner)
         now = self.tick()
@@ -157,7 +162,7 @@ class Repository:
             head_sha=base_sha,
             base_sha=base_sha,
             head_ref=f"change-{number}",
-            base_ref="main",
+            base_ref=DEFAULT_BRANCH,
             head_repo=head_repo or self.name,
             merge_commit_sha="",
             created_at=now,
@@ -202,6 +207,10 @@ class Repository:
             self._meet(author)
         self.commits[sha] = Commit(sha, message, author, self.tick(), list(parents))
         return self.commits[sha]
+
+    def add_file(self, ref: str, path: str, text: str) -> None:
+        """Put a file into a commit, named by its SHA or as a branch's, and into no other."""
+        self.commits[self.branches.get(ref, ref)].files[path] = text
 
     def add_comment(self, number: int, author: str, body: str) -> Comment:
         """A comment by anybody, whatever they may do."""

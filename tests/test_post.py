@@ -14,6 +14,7 @@ from sns_gate.errors import PostDenied, PostUnreachable
 from sns_gate.github.client import Client
 from sns_gate.github.event import Target
 from sns_gate.github.post import Posted, Wanted, post
+from sns_gate.github.pulls import locate
 from sns_gate.types import CaseResult, GateResult, Verdict
 from tests.conftest import Ran, sns_gate
 from tests.fake_github import FakeGitHub
@@ -42,11 +43,12 @@ def told(
     """Post, without waiting in earnest."""
     target = target or Target(fake.url, fake.name, HEAD, PULL, run_id="1.1", run_url="https://x/1")
     slept = waits if waits is not None else []
-    client = Client(fake.url, fake.name, token or fake.token, timeout_s=0.3, sleep=slept.append)
-    try:
-        return post(found, target, wanted, client)
-    finally:
-        client.close()
+    with Client(
+        fake.url, fake.name, token or fake.token, timeout_s=0.3, sleep=slept.append
+    ) as client:
+        located, problem = locate(target, client)
+        posted = post(found, located, wanted, client)
+        return replace(posted, failures=(*problem, *posted.failures))
 
 
 def ours(fake: FakeGitHub) -> list[str]:

@@ -135,23 +135,25 @@ def post(options: argparse.Namespace) -> int:
     if options.dry_run:
         runner.show(result, event.target)
         return _EXIT_OK
-    runner.tell(result, event.target)
     token = os.environ.get("GITHUB_TOKEN", "")
     if not token:
+        runner.tell(result, event.target)
         raise UsageError(
             "GITHUB_TOKEN is not set, so nothing was posted beyond the job summary; hand the "
             "job's token to the step that posts, and to no other"
         )
-    client = github.Client(event.target.api_url, event.target.repository, token)
-    try:
-        posted = github.post(result, event.target, wanted, client)
-    finally:
-        client.close()
-    runner.end(result, posted)
-    for failure in posted.failures:
+    with github.Client(event.target.api_url, event.target.repository, token) as client:
+        target, problem = github.locate(event.target, client)
+        accepted = github.find_accepted(result, target, wanted.name, client)
+        result = accepted.result
+        runner.tell(result, target)
+        posted = github.post(result, target, wanted, client)
+    runner.end(result, posted, accepted.notes)
+    failures = (*problem, *posted.failures)
+    for failure in failures:
         sys.stderr.write(f"sns-gate: not posted: {failure}\n")
-    if posted.failures:
-        return _EXIT_REFUSED if isinstance(posted.failures[0], PostUnreachable) else _EXIT_USAGE
+    if failures:
+        return _EXIT_REFUSED if isinstance(failures[0], PostUnreachable) else _EXIT_USAGE
     return _EXIT_OK if result.conclusion != "failure" else result.exit_code or _EXIT_FAIL
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 import requests
 
@@ -21,6 +22,22 @@ _PAGE = 100
 _MOST_PAGES = 100
 _SERVER_ERROR = 500
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_MANY = 401, 403, 404, 429
+
+
+class Api(Protocol):
+    """What is asked of a repository's API."""
+
+    def get(self, path: str, **query: object) -> Any:  # noqa: ANN401 (JSON)
+        """Read."""
+
+    def pages(self, path: str, key: str | None = None, **query: object) -> Iterator[Any]:
+        """Every entry of a list."""
+
+    def create(self, path: str, body: Mapping[str, object]) -> Any:  # noqa: ANN401 (JSON)
+        """Create, once."""
+
+    def change(self, path: str, body: Mapping[str, object]) -> Any:  # noqa: ANN401 (JSON)
+        """Change."""
 
 
 class Client:
@@ -56,8 +73,17 @@ class Client:
         )
         self._last_write_s = float("-inf")
 
-    def close(self) -> None:
-        """Close its connections."""
+    def __enter__(self) -> Self:
+        """Keep connections open."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close them."""
         self._session.close()
 
     def get(self, path: str, **query: object) -> Any:  # noqa: ANN401 (JSON)
@@ -155,7 +181,7 @@ def _body(answer: requests.Response, method: str, path: str) -> Any:  # noqa: AN
         raise PostUnreachable(f"GitHub answered {method} {path} with {status}")
     if not answer.ok:
         raise PostDenied(
-            f"GitHub refused {method} {path}: {status} {_said(answer)}; {_mend(status)}"
+            f"GitHub refused {method} {path}: {status} {_said(answer)}; {_mend(status)}", status
         )
     try:
         return answer.json()

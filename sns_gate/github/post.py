@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from sns_gate.errors import PostError, PostUnreachable
+from sns_gate.github.client import Api
 from sns_gate.github.event import Target
 from sns_gate.github.marker import Marker, find
 from sns_gate.report import markdown, words
@@ -24,22 +25,6 @@ _ANNOTATED = {
     Verdict.REFUSED: "warning",
     Verdict.INCONCLUSIVE: "notice",
 }
-
-
-class Api(Protocol):
-    """What posting needs of a client."""
-
-    def get(self, path: str, **query: object) -> Any:  # noqa: ANN401 (JSON)
-        """Read."""
-
-    def pages(self, path: str, key: str | None = None, **query: object) -> Any:  # noqa: ANN401 (JSON)
-        """Every entry of a list."""
-
-    def create(self, path: str, body: Mapping[str, object]) -> Any:  # noqa: ANN401 (JSON)
-        """Create, once."""
-
-    def change(self, path: str, body: Mapping[str, object]) -> Any:  # noqa: ANN401 (JSON)
-        """Change."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +68,7 @@ def post(result: GateResult, target: Target, wanted: Wanted, api: Api) -> Posted
 
     Args:
         result: of a check.
-        target: where it goes; its pull request is found by its commit where none is named.
+        target: where it goes, its pull request found.
         wanted: what to post.
         api: of the target's repository.
     """
@@ -114,7 +99,7 @@ def _looking_again(attempt: Callable[[], Posted]) -> Posted:
 def _comment(
     posted: Posted, result: GateResult, target: Target, wanted: Wanted, api: Api
 ) -> Posted:
-    pull = target.pull or _pull_of(target, api)
+    pull = target.pull
     if pull is None:
         return _noted(posted, f"no open pull request has the head {target.sha[:9]}: no comment")
     marker = Marker(wanted.name, target.sha, result.started_at)
@@ -153,19 +138,6 @@ def _ours(pull: int, wanted: Wanted, api: Api) -> dict[str, Any] | None:
 def _newer(ours: Mapping[str, Any], marker: Marker) -> bool:
     theirs = find(ours["body"])
     return theirs is not None and theirs.sha == marker.sha and theirs.at > marker.at
-
-
-def _pull_of(target: Target, api: Api) -> int | None:
-    """The open pull request whose head is this commit of this source, from GitHub alone.
-
-    GitHub's list of a commit's pull requests leaves out those of forks.
-    """
-    for entry in api.pages("/pulls", state="open", sort="updated", direction="desc"):
-        head = entry["head"]
-        source = (head.get("repo") or {}).get("full_name", "")
-        if head["sha"] == target.sha and source == (target.head_repository or target.repository):
-            return int(entry["number"])
-    return None
 
 
 def _check(posted: Posted, result: GateResult, target: Target, wanted: Wanted, api: Api) -> Posted:

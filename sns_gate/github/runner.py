@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -53,8 +53,8 @@ class Runner:
                 shown[kind] += 1
                 self._log.write(_command(kind, case) + "\n")
 
-    def end(self, result: GateResult, posted: Posted) -> None:
-        """Set the step's outputs and say what was left alone."""
+    def end(self, result: GateResult, posted: Posted, notes: Sequence[str] = ()) -> None:
+        """Set the step's outputs and say what was left alone, ``notes`` of acceptance first."""
         outputs = {
             "verdict": result.verdict.value,
             "exit-code": str(result.exit_code),
@@ -65,8 +65,8 @@ class Runner:
         }
         lines = [f"{name}={_one_line(value)}" for name, value in outputs.items()]
         self._append("GITHUB_OUTPUT", "\n".join(lines) + "\n")
-        for note in posted.notes:
-            self._log.write(f"{note}\n")
+        for note in (*notes, *posted.notes):
+            self._log.write(f"{words.plain(_one_line(note))}\n")
 
     @staticmethod
     def counts(result: GateResult) -> dict[str, str]:

@@ -139,6 +139,11 @@ def _consistent(result: GateResult) -> GateResult:
             f"the result says exit code {result.exit_code} and its cases ask for {int(asked)}, so "
             f"it is not believed; it was edited, or written by another version"
         )
+    if result.accepted:
+        raise ResultFileError(
+            "the result names people who accept its cases, so it is not believed: that is read "
+            "from GitHub alone; it was edited"
+        )
     if result.exit_code not in set(ExitCode) or (not result.complete and not result.exit_code):
         raise ResultFileError(f"{result.exit_code} is no exit code of an unfinished check")
     return result

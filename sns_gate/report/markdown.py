@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from sns_gate.report import words
@@ -80,7 +80,8 @@ def comment(result: GateResult, *, run_url: str = "", most: int = MOST_BYTES) ->
     """
     notable = [case for case in words.ordered(result.cases) if case.verdict is not _QUIET]
     opening = _opening(result)
-    table = _table(notable)
+    accepted = {one.case for one in result.accepted}
+    table = _table(notable, accepted)
     kept = [
         section
         for section in (
@@ -98,7 +99,7 @@ def comment(result: GateResult, *, run_url: str = "", most: int = MOST_BYTES) ->
         if _bytes(text) <= most:
             return text
         if not kept:
-            return _shortened(opening, notable, most)
+            return _shortened(opening, notable, accepted, most)
         least = min(kept, key=lambda section: section.worth)
         kept.remove(least)
         dropped.append(least.name)
@@ -110,17 +111,28 @@ def _bytes(text: str) -> int:
 
 def _opening(result: GateResult) -> str:
     lines = [f"### {_title_mark(result)} {_neutral_headline(result)}", words.counts(result.cases)]
+    lines += _acceptances(result)
     lines += [f"> {_sentence(reason)}" for reason in result.disclosures if reason.code in _UP_FRONT]
     return "\n\n".join(filter(None, lines))
 
 
+def _acceptances(result: GateResult) -> Iterator[str]:
+    """Who accepted which cases, how and why; what one person said of several is said once."""
+    said: dict[tuple[str, str, str], list[str]] = {}
+    for one in result.accepted:
+        said.setdefault((one.by, one.how, one.reason), []).append(one.case)
+    for (by, how, reason), cases in said.items():
+        why = neutral(reason) if reason else "no reason was given"
+        yield f"> Accepted by {neutral(by)} ({how}): {_named(cases, len(result.cases))}. {why}"
+
+
 #: What a reader must see before believing the rest.
-_UP_FRONT = ("policy-success", "policy-from-baseline", "accepted", "unconfirmed", "dirty")
+_UP_FRONT = ("policy-success", "policy-from-baseline", "unconfirmed", "dirty")
 
 
 def _title_mark(result: GateResult) -> str:
     if result.conclusion == "success" and result.exit_code == 0:
-        return "🟢" if result.cases else "🟡"
+        return "🟢" if result.cases and not result.accepted else "🟡"
     return "🔴" if result.conclusion == "failure" else "🟡"
 
 
@@ -134,6 +146,8 @@ def _neutral_headline(result: GateResult) -> str:
 def title(result: GateResult) -> str:
     """The check's one line: how many cases of which verdict, and what an odd exit code means."""
     counts = words.counts(result.cases) or "nothing was compared"
+    if result.accepted:
+        counts += f"; {len({one.case for one in result.accepted})} accepted"
     if any(reason.code == "policy-success" for reason in result.disclosures):
         return f"{counts}; counted as success by the policy"
     if result.conclusion == "neutral":
@@ -141,11 +155,12 @@ def title(result: GateResult) -> str:
     return counts
 
 
-def _table(cases: Sequence[CaseResult]) -> str:
-    return "\n".join([_HEAD, _RULE, *map(_row, cases)]) if cases else ""
+def _table(cases: Sequence[CaseResult], accepted: Collection[str] = ()) -> str:
+    rows = [_row(case, accepted) for case in cases]
+    return "\n".join([_HEAD, _RULE, *rows]) if cases else ""
 
 
-def _row(case: CaseResult) -> str:
+def _row(case: CaseResult, accepted: Collection[str]) -> str:
     cells = (
         _MARKS[case.verdict],
         neutral(case.id, _LONGEST_NAME),
@@ -154,16 +169,20 @@ def _row(case: CaseResult) -> str:
         words.speedup(case).replace("[", "&#91;").replace("]", "&#93;"),
         words.detects(case),
         case.tier.value if case.tier else "",
-        case.verdict.value + (f": {neutral(case.note, _LONGEST_NAME)}" if case.note else ""),
+        case.verdict.value
+        + (f": {neutral(case.note, _LONGEST_NAME)}" if case.note else "")
+        + (", accepted" if case.id in accepted else ""),
     )
     return f"| {' | '.join(cells)} |"
 
 
-def _shortened(opening: str, cases: Sequence[CaseResult], most: int) -> str:
+def _shortened(
+    opening: str, cases: Sequence[CaseResult], accepted: Collection[str], most: int
+) -> str:
     """Where even the table is too long: its first rows, which are the worst, and how many more."""
     rows, room = [], most - _bytes(opening + _HEAD + _RULE) - 200
     for case in cases:
-        row = _row(case)
+        row = _row(case, accepted)
         room -= _bytes(row) + 1
         if room < 0:
             break

@@ -89,13 +89,15 @@ def headline(result: GateResult) -> str:
         return "Nothing was compared, so this is no pass."
     if not result.complete:
         return f"The check did not finish: {len(result.cases)} cases have a result."
-    if result.verdict is Outcome.PASS:
+    if result.verdict is Outcome.PASS and not result.accepted:
         return f"No case is slower {against}: {counted(compared, 'case')} compared."
     parts = [
         f"{count} of {counted(len(result.cases), 'case')} {_are(count)} {kind.value}"
         + (f" {_than(result, kind, against)}" if kind is Verdict.SLOWER else "")
         for kind, count in worst
     ]
+    if result.accepted:
+        parts.append(f"{len({one.case for one in result.accepted})} accepted")
     return "; ".join(parts) + "."
 
 

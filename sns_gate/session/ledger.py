@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from sns_gate.types import CaseResult, Conclusion, GateResult, Outcome, Reason, RevisionInfo
+from sns_gate.types import CaseResult, GateResult, Outcome, Reason, RevisionInfo
 from sns_gate.verdict import ExitCode, conclusion, exit_code, outcome
 
 
@@ -17,13 +17,11 @@ class Ledger:
     Attributes:
         header: everything but the cases and what follows from them.
         save: called with the result after every change.
-        conclusions: what the policy makes of refused and inconclusive cases.
         order: ids in the order to show; what it does not name follows.
     """
 
     header: GateResult
     save: Callable[[GateResult], None]
-    conclusions: Mapping[ExitCode, Conclusion] = field(default_factory=dict)
     order: tuple[str, ...] = ()
     _cases: dict[str, CaseResult] = field(default_factory=dict)
     _started_s: float = field(default_factory=time.monotonic)
@@ -52,7 +50,7 @@ class Ledger:
     def close(self) -> GateResult:
         """Save and return the complete result."""
         code = exit_code(self.cases)
-        if self.conclusions.get(code) == "success":
+        if code is not ExitCode.OK and conclusion(code, self.header) == "success":
             text = f"exit code {int(code)} counts as success here, by the policy's setting"
             self.disclose([Reason(code="policy-success", text=text)])
         final = self.result(complete=True)
@@ -70,8 +68,8 @@ class Ledger:
         verdict = outcome(code)
         if not complete and code is ExitCode.OK:
             code, verdict = ExitCode.REFUSED, Outcome.REFUSED
-        ends = conclusion(code, self.conclusions) if complete else "failure"
-        if complete and self.conclusions.get(code) == "success":
+        ends = conclusion(code, self.header) if complete else "failure"
+        if ends == "success":
             code = ExitCode.OK
         return self.header.model_copy(
             update={

@@ -1,0 +1,35 @@
+"""The pull request that a commit is the head of, by what GitHub says and nobody's file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sns_gate.errors import PostError
+from sns_gate.github.client import Api
+from sns_gate.github.event import Target
+
+
+def locate(target: Target, api: Api) -> tuple[Target, tuple[PostError, ...]]:
+    """The target with its pull request, the open one whose head is this commit of this source.
+
+    GitHub's list of a commit's pull requests leaves out those of forks.
+
+    Returns:
+        The target, without a pull request where none is open or GitHub does not say; and in that
+        last case what it said instead.
+    """
+    if target.pull is not None:
+        return target, ()
+    try:
+        return replace(target, pull=_number(target, api)), ()
+    except PostError as error:
+        return target, (error,)
+
+
+def _number(target: Target, api: Api) -> int | None:
+    for entry in api.pages("/pulls", state="open", sort="updated", direction="desc"):
+        head = entry["head"]
+        source = (head.get("repo") or {}).get("full_name", "")
+        if head["sha"] == target.sha and source == (target.head_repository or target.repository):
+            return int(entry["number"])
+    return None
