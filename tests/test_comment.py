@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 
 import cmarkgfm
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sns_gate.report.markdown import MOST_BYTES, comment, neutral, title
+from sns_gate.report.markdown import MOST_BYTES, comment, title
+from sns_gate.report.neutral import block, code, prose
 from sns_gate.types import EnvironmentFingerprint, Reason, RevisionInfo, Verdict
 from tests.test_report import CASES, case, golden, result
 
@@ -78,12 +80,36 @@ def test_it_opens_with_the_sentence_that_a_reviewer_needs() -> None:
     text = comment(result(*CASES))
     assert text.index("<code>add</code>") < text.index("<details>")
     assert text.index("<details>") < text.index("<code>softmax")
+    assert "a slowdown of 2.5% would have been seen" in text
+
+
+def test_a_table_of_many_cases_stands_open_for_the_first_of_them_alone() -> None:
+    cases = [case(f"case{n}", Verdict.SLOWER, 0.9, 0.95, 0.97) for n in range(50)]
+    opened, _, folded = comment(result(*cases)).partition("<details>")
+    assert opened.count("| 🔴") == 30
+    assert "20 further cases" in folded
+
+
+def test_a_case_without_numbers_says_why_in_its_row() -> None:
+    text = comment(result(*CASES))
+    (row,) = (line for line in text.splitlines() if "<code>gelu</code>" in line and "|" in line)
+    assert "ValueError" in row
+
+
+def test_what_was_measured_from_uncommitted_changes_gives_no_command_to_repeat() -> None:
+    dirty = result(*CASES)
+    clean = dirty.model_copy(update={"candidate": dirty.candidate.model_copy(
+        update={"dirty": False})})  # fmt: skip
+    assert "nobody else can measure it again" in comment(dirty)
+    page = HTMLText(cmarkgfm.github_flavored_markdown_to_html(
+        comment(clean), cmarkgfm.Options.CMARK_OPT_UNSAFE))  # fmt: skip
+    assert "--tolerance 2% --processes 4 --placements 4 --seed 0" in page.text
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_no_text_of_a_user_acts(name: str) -> None:
     hostile = case(name, Verdict.SLOWER, 0.9, 0.95, 0.97, note=name,
-                   reasons=(Reason(code="raised", text=name),))  # fmt: skip
+                   reasons=(Reason(code="raised", text=name, detail=name),))  # fmt: skip
     found = result(hostile, case("b", Verdict.UNCHANGED, 0.99, 1.0, 1.01)).model_copy(
         update={
             "baseline": RevisionInfo(
@@ -101,10 +127,10 @@ def test_no_text_of_a_user_acts(name: str) -> None:
     assert not page.links
     assert set(page.elements) <= {
         "h3", "p", "table", "thead", "tbody", "tr", "th", "td", "code", "details", "summary",
-        "blockquote", "ul", "li", "strong",
+        "blockquote", "ul", "li", "strong", "wbr", "pre",
     }  # fmt: skip
-    assert page.elements.count("details") == 3
-    assert not re.search(r"@\w|#\d|://|www\.|evil|alert|octo", page.outside)
+    assert page.elements.count("details") == 4
+    assert not re.search(r"@\w|#\d|://|www\.\w", page.outside)
     assert "<!--" not in text
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e]", text)
     rows = [line for line in text.splitlines() if line.startswith("| 🔴")]
@@ -114,19 +140,35 @@ def test_no_text_of_a_user_acts(name: str) -> None:
 @pytest.mark.parametrize(
     "text", ["@octocat", "o/r#12", "https://evil.example", "www.evil.example", "WWW.evil.example"]
 )
-def test_what_github_would_link_is_broken_apart_even_as_text(text: str) -> None:
-    page = HTMLText(cmarkgfm.github_flavored_markdown_to_html(neutral(text)))
+@pytest.mark.parametrize("made", [code, prose])
+def test_what_github_would_link_is_broken_apart_even_as_text(
+    made: Callable[[str], str], text: str
+) -> None:
+    page = HTMLText(cmarkgfm.github_flavored_markdown_to_html(made(text)))
     assert text not in page.text
     assert text == page.text.replace("\u200b", "").strip(), "and yet it reads the same"
 
 
 @given(st.text(max_size=400))
-def test_a_text_of_any_kind_stays_one_line_of_code(text: str) -> None:
-    found = neutral(text)
+def test_a_text_of_any_kind_stays_one_line(text: str) -> None:
+    found = code(text)
     page = Page(found)
     assert "\n" not in found
     assert not page.outside.strip()
-    assert set(page.elements) <= {"p", "code"}
+    assert set(page.elements) <= {"p", "code", "wbr"}
+    assert "\n" not in prose(text)
+    assert set(Page(f"so {prose(text)}").elements) <= {"p"}
+    assert set(Page(block(text, 3)).elements) <= {"pre"}
+
+
+def test_a_long_name_may_break_and_is_not_changed_by_that() -> None:
+    for name in ("fused[head_dim=128,causal=True,dtype=torch.bfloat16]", "x" * 100):
+        page = cmarkgfm.github_flavored_markdown_to_html(
+            code(name), cmarkgfm.Options.CMARK_OPT_UNSAFE
+        )
+        assert HTMLText(page).text.strip() == name
+        assert max(map(len, re.split("<wbr>", page))) < 150
+        assert page.count("<wbr>") > 2
 
 
 def test_five_hundred_cases_of_hostile_names_make_one_comment_within_the_limit() -> None:
@@ -134,7 +176,8 @@ def test_five_hundred_cases_of_hostile_names_make_one_comment_within_the_limit()
              for n in range(500)]  # fmt: skip
     text = comment(result(*cases))
     assert len(text.encode()) <= MOST_BYTES
-    assert re.search(r"_Left out for length: \d+ further cases and all details", text)
+    assert "_Left out for length: further cases; see the result file._" in text
+    assert "further cases and all details" in comment(result(*cases), most=4000)
     assert not Page(text).links
 
 
@@ -174,4 +217,4 @@ def test_fields_of_the_fingerprint_that_differ_are_marked() -> None:
     )
     text = comment(found)
     assert "| **torch version** |" in text
-    assert "| gpu name |" in text
+    assert "gpu name NVIDIA H200" in text

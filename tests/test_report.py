@@ -145,7 +145,7 @@ def test_the_sentence_never_says_pass_where_nothing_was_measured() -> None:
         assert found.verdict is Outcome.NOTHING_COMPARED
         assert words.headline(found) == "Nothing was compared, so this is no pass."
     unfinished = result(CASES[0], complete=False)
-    assert words.headline(unfinished) == "The check did not finish: 1 cases have a result."
+    assert words.headline(unfinished) == "The check did not finish: 1 case measured."
 
 
 def test_the_sentence_says_what_a_reviewer_needs() -> None:

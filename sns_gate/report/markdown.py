@@ -8,13 +8,16 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from sns_gate.report import words
+from sns_gate.report.neutral import block, code, prose, together
 from sns_gate.types import CaseResult, EnvironmentFingerprint, GateResult, Reason, Verdict
 
 #: A comment may have 65,536 characters, a check's summary as many bytes; the rest is room for what
 #: GitHub makes of them.
 MOST_BYTES = 60_000
-_LONGEST_TEXT = 300
-_LONGEST_NAME = 120
+#: Rows that stand open; more of them bury the conversation.
+_MOST_ROWS = 30
+_TRACEBACKS, _TRACEBACK_LINES = 3, 15
+_SHORT_TEXT = 100
 _MARKS = {
     Verdict.SLOWER: "🔴",
     Verdict.WRONG: "🔴",
@@ -27,32 +30,14 @@ _MARKS = {
     Verdict.ADDED: "🔵",
     Verdict.UNCHANGED: "⚪",
 }
+#: Verdicts of a check that may count as success without being one.
+_DOUBTFUL = (Verdict.REMOVED, Verdict.BROKEN, Verdict.REFUSED, Verdict.INCONCLUSIVE)
 #: Verdicts that a reviewer need not see first.
 _QUIET = Verdict.UNCHANGED
-_HEAD = "| | case | baseline | candidate | speedup, 95% interval | detects | tier | verdict |"
-_RULE = "|---|---|--:|--:|---|--:|:-:|---|"
-
-
-def neutral(text: str, most: int = _LONGEST_TEXT) -> str:
-    """A user's text as inline code that neither Markdown, HTML nor GitHub's mentions act on.
-
-    Mentions and references are found in what is left after entities are read, but not in code;
-    tables split at pipes before that. So every character that is no letter, digit or space becomes
-    an entity, all inside a code element, on one line.
-    """
-    shown = " ".join(words.plain(text.replace("\n", " ")).split())
-    shown = shown if len(shown) <= most else shown[: most - 1] + "…"
-    return f"<code>{''.join(_entity(shown, at) for at in range(len(shown)))}</code>"
-
-
-def _entity(text: str, at: int) -> str:
-    """One character; what would begin a name or an address is kept from being put together."""
-    character = text[at]
-    if character in " …" or character.isalnum():
-        return character
-    address = text.startswith("://", at) or text[max(0, at - 3) : at + 1].lower() == "www."
-    joint = "&#8203;" if character in "@#" or address else ""
-    return f"&#{ord(character)};{joint}"
+_USUAL_LEVEL = 0.95
+_RULE = "|---|---|---|--:|--:|--:|:-:|"
+#: What a reader must see before believing the rest.
+_UP_FRONT = ("policy-success", "policy-from-baseline", "unconfirmed", "dirty")
 
 
 @dataclass(frozen=True)
@@ -79,27 +64,31 @@ def comment(result: GateResult, *, run_url: str = "", most: int = MOST_BYTES) ->
         most: bytes it may have; whole sections are dropped and named, slower cases last.
     """
     notable = [case for case in words.ordered(result.cases) if case.verdict is not _QUIET]
-    opening = _opening(result)
-    accepted = {one.case for one in result.accepted}
-    table = _table(notable, accepted)
+    opening = _opening(result, run_url)
+    table = _table(result, notable[:_MOST_ROWS])
+    following = f"**Next:** {prose(step)}" if (step := words.next_step(result)) else ""
+    more = notable[_MOST_ROWS:]
     kept = [
         section
         for section in (
-            Section("reasons", 3, _reasons(result)),
+            Section("further cases", 2, _folded_table(result, more, "further case")),
+            Section("reasons", 4, _reasons(result)),
+            Section("tracebacks", 5, _tracebacks(result)),
             Section("unchanged cases", 1, _unchanged(result)),
-            Section("how it was measured", 2, _measured(result, run_url)),
+            Section("how it was measured", 3, _measured(result)),
         )
         if section.text
     ]
     dropped: list[str] = []
     while True:
         note = f"_Left out for length: {', '.join(dropped)}; see the result file._"
-        parts = (opening, table, *(s.text for s in kept), note if dropped else "")
+        folds = (section.text for section in kept)
+        parts = (opening, table, following, *folds, note if dropped else "")
         text = "\n\n".join(filter(None, parts))
         if _bytes(text) <= most:
             return text
         if not kept:
-            return _shortened(opening, notable, accepted, most)
+            return _shortened(result, opening, notable, most)
         least = min(kept, key=lambda section: section.worth)
         kept.remove(least)
         dropped.append(least.name)
@@ -109,11 +98,42 @@ def _bytes(text: str) -> int:
     return len(text.encode())
 
 
-def _opening(result: GateResult) -> str:
-    lines = [f"### {_title_mark(result)} {_neutral_headline(result)}", words.counts(result.cases)]
+def _opening(result: GateResult, run_url: str) -> str:
+    lines = [f"### {_title_mark(result)} {_headline(result)}", _in_short(result, run_url)]
     lines += _acceptances(result)
     lines += [f"> {_sentence(reason)}" for reason in result.disclosures if reason.code in _UP_FRONT]
     return "\n\n".join(filter(None, lines))
+
+
+def _title_mark(result: GateResult) -> str:
+    if result.conclusion == "failure":
+        return "🔴"
+    doubtful = any(case.verdict in _DOUBTFUL for case in result.cases)
+    compared = result.conclusion == "success" and result.cases and result.exit_code == 0
+    return "🟢" if compared and not doubtful and not result.accepted else "🟡"
+
+
+def _headline(result: GateResult) -> str:
+    """The headline with the revision, a user's text, neutralised."""
+    against = words.revision(result.baseline)
+    before, found, after = words.headline(result).partition(against)
+    return before + code(against) + after if found else before
+
+
+def _in_short(result: GateResult, run_url: str) -> str:
+    """Counts, which commit this is about, what slower means, where it ran."""
+    found = result.candidate.fingerprint
+    tiers = sorted({case.tier.value for case in result.cases if case.tier})
+    gpu = (found.gpu_name or found.cpu_model or result.device) if found else result.device
+    parts = (
+        words.counts(result.cases),
+        f"candidate {code(words.revision(result.candidate))}",
+        f"slower means by more than {100 * result.tolerance:g}%",
+        prose(gpu),
+        f"tier {' and '.join(tiers)}" if tiers else "",
+        f"[run]({run_url})" if run_url else "",
+    )
+    return " · ".join(filter(None, parts))
 
 
 def _acceptances(result: GateResult) -> Iterator[str]:
@@ -122,25 +142,8 @@ def _acceptances(result: GateResult) -> Iterator[str]:
     for one in result.accepted:
         said.setdefault((one.by, one.how, one.reason), []).append(one.case)
     for (by, how, reason), cases in said.items():
-        why = neutral(reason) if reason else "no reason was given"
-        yield f"> Accepted by {neutral(by)} ({how}): {_named(cases, len(result.cases))}. {why}"
-
-
-#: What a reader must see before believing the rest.
-_UP_FRONT = ("policy-success", "policy-from-baseline", "unconfirmed", "dirty")
-
-
-def _title_mark(result: GateResult) -> str:
-    if result.conclusion == "success" and result.exit_code == 0:
-        return "🟢" if result.cases and not result.accepted else "🟡"
-    return "🔴" if result.conclusion == "failure" else "🟡"
-
-
-def _neutral_headline(result: GateResult) -> str:
-    """The headline with the revision, a user's text, neutralised."""
-    against = words.revision(result.baseline)
-    before, found, after = words.headline(result).partition(against)
-    return before + neutral(against, _LONGEST_NAME) + after if found else before
+        why = prose(reason) if reason else "no reason was given"
+        yield f"> Accepted by {code(by)} ({how}): {_named(cases, len(result.cases))}. {why}"
 
 
 def title(result: GateResult) -> str:
@@ -155,32 +158,47 @@ def title(result: GateResult) -> str:
     return counts
 
 
-def _table(cases: Sequence[CaseResult], accepted: Collection[str] = ()) -> str:
+def _table(result: GateResult, cases: Sequence[CaseResult]) -> str:
+    accepted = {one.case for one in result.accepted}
     rows = [_row(case, accepted) for case in cases]
-    return "\n".join([_HEAD, _RULE, *rows]) if cases else ""
+    return "\n".join([_head(result), _RULE, *rows]) if cases else ""
+
+
+def _head(result: GateResult) -> str:
+    usual = all(case.speedup.level == _USUAL_LEVEL for case in result.cases if case.speedup)
+    interval = "95%&nbsp;interval" if usual else "interval"
+    return f"| verdict | case | speedup, {interval} | detects | baseline | candidate | tier |"
 
 
 def _row(case: CaseResult, accepted: Collection[str]) -> str:
+    verdict = together(f"{_MARKS[case.verdict]} {case.verdict.value}")
+    note = f": {prose(case.note, _SHORT_TEXT)}" if case.note else ""
+    speedup = f"**{case.speedup.estimate:.4f}** " if case.speedup else ""
+    interval = words.speedup(case).partition(" ")[2]
+    why = prose(case.reasons[0].text, _SHORT_TEXT) if _needs_a_reason(case) else ""
     cells = (
-        _MARKS[case.verdict],
-        neutral(case.id, _LONGEST_NAME),
-        words.duration(case.baseline_ms),
-        words.duration(case.candidate_ms),
-        words.speedup(case).replace("[", "&#91;").replace("]", "&#93;"),
-        words.detects(case),
+        verdict + note + (", accepted" if case.id in accepted else ""),
+        code(case.id),
+        together(speedup + interval) or why,
+        together(words.detects(case)),
+        together(words.duration(case.baseline_ms)),
+        together(words.duration(case.candidate_ms)),
         case.tier.value if case.tier else "",
-        case.verdict.value
-        + (f": {neutral(case.note, _LONGEST_NAME)}" if case.note else "")
-        + (", accepted" if case.id in accepted else ""),
     )
     return f"| {' | '.join(cells)} |"
 
 
-def _shortened(
-    opening: str, cases: Sequence[CaseResult], accepted: Collection[str], most: int
-) -> str:
+def _needs_a_reason(case: CaseResult) -> bool:
+    """Whether the row would say nothing beside its verdict; added and removed are all there is."""
+    told = case.verdict in (Verdict.ADDED, Verdict.REMOVED)
+    return case.speedup is None and bool(case.reasons) and not told
+
+
+def _shortened(result: GateResult, opening: str, cases: Sequence[CaseResult], most: int) -> str:
     """Where even the table is too long: its first rows, which are the worst, and how many more."""
-    rows, room = [], most - _bytes(opening + _HEAD + _RULE) - 200
+    accepted = {one.case for one in result.accepted}
+    head = _head(result)
+    rows, room = [], most - _bytes(opening + head + _RULE) - 200
     for case in cases:
         row = _row(case, accepted)
         room -= _bytes(row) + 1
@@ -189,14 +207,24 @@ def _shortened(
         rows.append(row)
     more = len(cases) - len(rows)
     note = f"_Left out for length: {more} further cases and all details; see the result file._"
-    return "\n\n".join([opening, "\n".join([_HEAD, _RULE, *rows]), note])
+    return "\n\n".join([opening, "\n".join([head, _RULE, *rows]), note])
 
 
 def _unchanged(result: GateResult) -> str:
     cases = [case for case in result.cases if case.verdict is _QUIET]
-    if not cases:
-        return ""
-    return _folded(f"{words.counted(len(cases), 'unchanged case')}", _table(cases))
+    seen = sorted(case.detectable_pct for case in cases if case.detectable_pct is not None)
+    saw = ""
+    if seen:
+        low, high = f"{seen[0]:.1f}", f"{seen[-1]:.1f}"
+        saw = f"; a slowdown of {low}{'' if low == high else f' to {high}'}% would have been seen"
+    return _folded_table(result, cases, "unchanged case", saw)
+
+
+def _folded_table(
+    result: GateResult, cases: Sequence[CaseResult], name: str, addition: str = ""
+) -> str:
+    table = _table(result, cases)
+    return _folded(words.counted(len(cases), name) + addition, table) if cases else ""
 
 
 def _reasons(result: GateResult) -> str:
@@ -205,8 +233,8 @@ def _reasons(result: GateResult) -> str:
         for reason in case.reasons:
             texts.setdefault((reason.code, reason.text), []).append(case.id)
     lines = [
-        f"- {neutral(text)} ({code}): {_named(ids, len(result.cases))}"
-        for (code, text), ids in texts.items()
+        f"- {_named(ids, len(result.cases))}: {prose(text)} ({html.escape(reason)})"
+        for (reason, text), ids in texts.items()
     ]
     lines += [f"- {_sentence(r)}" for r in result.disclosures if r.code not in _UP_FRONT]
     return _folded("Reasons", "\n".join(lines)) if lines else ""
@@ -216,52 +244,76 @@ def _named(ids: Sequence[str], count: int) -> str:
     if len(ids) == count > 1:
         return "all cases"
     few = 5
-    names = ", ".join(neutral(id_, _LONGEST_NAME) for id_ in ids[:few])
+    names = ", ".join(code(id_) for id_ in ids[:few])
     return names + (f" and {len(ids) - few} more" if len(ids) > few else "")
 
 
 def _sentence(reason: Reason) -> str:
-    return f"{neutral(reason.text)} ({html.escape(reason.code)})"
+    return f"{prose(reason.text)} ({html.escape(reason.code)})"
 
 
-def _measured(result: GateResult, run_url: str) -> str:
-    command = " ".join(map(shlex.quote, _command(result)))
+def _tracebacks(result: GateResult) -> str:
+    """The ends of the first few; the rest are in the result file."""
+    found = [
+        f"{code(case.id)}\n\n{block(reason.detail, _TRACEBACK_LINES)}"
+        for case in words.ordered(result.cases)
+        for reason in case.reasons
+        if reason.detail
+    ]
+    return _folded("Tracebacks", "\n\n".join(found[:_TRACEBACKS])) if found else ""
+
+
+def _measured(result: GateResult) -> str:
+    levels = sorted({100 * case.speedup.level for case in result.cases if case.speedup})
+    level = " and ".join(f"{level:g}%" for level in levels)
     lines = [
         *_fingerprints(result),
         "",
         f"{result.processes} processes a side, {result.placements} placements a rotation, "
-        f"{result.seconds:.0f} s, seed {result.seed}, tolerance {100 * result.tolerance:g}%, "
-        f"sns-gate {neutral(result.tool_version, _LONGEST_NAME)}."
-        + (f" [Workflow run]({run_url})." if run_url else ""),
+        f"{result.seconds:.0f} s, seed {result.seed}, sns-gate {prose(result.tool_version)}."
+        + (f" Intervals at {level}." if level else ""),
         "",
-        f"Again, on such a machine: {neutral(command)}",
+        *_again(result),
     ]
     return _folded("How it was measured", "\n".join(lines))
 
 
+def _again(result: GateResult) -> Iterator[str]:
+    if result.candidate.dirty:
+        yield "The candidate had uncommitted changes, so nobody else can measure it again."
+        return
+    command = " ".join(map(shlex.quote, _command(result)))
+    yield "Again, on such a machine and with this repository's settings:\n"
+    yield block(command, 1)
+
+
 def _command(result: GateResult) -> Iterator[str]:
     yield from ("sns-gate", "check", "--baseline", result.baseline.commit or result.baseline.ref)
-    if result.candidate.commit and not result.candidate.dirty:
+    if result.candidate.commit:
         yield from ("--candidate", result.candidate.commit)
-    yield from ("--processes", str(result.processes), "--seed", str(result.seed))
+    yield from ("--tolerance", f"{100 * result.tolerance:g}%")
+    yield from ("--processes", str(result.processes), "--placements", str(result.placements))
+    yield from ("--seed", str(result.seed))
 
 
 def _fingerprints(result: GateResult) -> Iterator[str]:
+    """What both sides share in one line; what differs as a table."""
     baseline, candidate = result.baseline.fingerprint, result.candidate.fingerprint
     if baseline is None or candidate is None:
         return
     differing = baseline.differences(candidate)
-    yield "| | " + ("baseline | candidate |" if differing else "both sides |")
-    yield "|---|---|" + ("---|" if differing else "")
-    for name in EnvironmentFingerprint.model_fields:
-        if getattr(candidate, name) is None and name not in differing:
-            continue
-        mark = "**" if name in differing else ""
-        values = " | ".join(
-            neutral(str(getattr(side, name)), _LONGEST_NAME)
-            for side in ((baseline, candidate) if differing else (candidate,))
-        )
-        yield f"| {mark}{name.replace('_', ' ')}{mark} | {values} |"
+    if differing:
+        yield "| differs | baseline | candidate |\n|---|---|---|"
+        for name in differing:
+            values = (code(str(getattr(side, name))) for side in (baseline, candidate))
+            yield f"| **{name.replace('_', ' ')}** | {' | '.join(values)} |"
+        yield ""
+    same = [
+        f"{name.replace('_', ' ')} {prose(str(value))}"
+        for name in EnvironmentFingerprint.model_fields
+        if (value := getattr(candidate, name)) is not None and name not in differing
+    ]
+    yield f"Both sides: {', '.join(same)}."
 
 
 def _folded(summary: str, body: str) -> str:

@@ -88,14 +88,15 @@ def headline(result: GateResult) -> str:
     if result.verdict is Outcome.NOTHING_COMPARED or (not compared and not worst):
         return "Nothing was compared, so this is no pass."
     if not result.complete:
-        return f"The check did not finish: {len(result.cases)} cases have a result."
+        return f"The check did not finish: {counted(len(result.cases), 'case')} measured."
     if result.verdict is Outcome.PASS and not result.accepted:
         return f"No case is slower {against}: {counted(compared, 'case')} compared."
-    parts = [
-        f"{count} of {counted(len(result.cases), 'case')} {_are(count)} {kind.value}"
-        + (f" {_than(result, kind, against)}" if kind is Verdict.SLOWER else "")
-        for kind, count in worst
-    ]
+    (kind, count), *others = worst
+    first = f"{count} of {counted(len(result.cases), 'case')} {_are(count)} {kind.value}"
+    than = f" {_than(result, kind, against)}" if kind is Verdict.SLOWER else ""
+    parts = [first + than]
+    if others:
+        parts.append(", ".join(f"{count} {kind.value}" for kind, count in others))
     if result.accepted:
         parts.append(f"{len({one.case for one in result.accepted})} accepted")
     return "; ".join(parts) + "."
@@ -128,15 +129,15 @@ def next_step(result: GateResult) -> str:
     if Verdict.REFUSED in kinds:
         return "see the reasons above: this machine cannot give a verdict on those cases as it is"
     if Verdict.INCONCLUSIVE in kinds:
-        return "narrow the intervals (--processes 8), or raise the tolerance (--tolerance 5%)"
+        return "narrow the intervals (--processes 12), or raise the tolerance (--tolerance 5%)"
     return ""
 
 
 def _closer_look(result: GateResult) -> str:
     if result.baseline.commit is None:
-        return "measure more finely: add --processes 6"
+        return "measure more finely: add --processes 12"
     case = next(case for case in result.cases if case.verdict is Verdict.SLOWER)
-    return f"measure it alone and more finely: sns-gate check --filter '{case.id}' --processes 6"
+    return f"measure it alone and more finely: sns-gate check --filter '{case.id}' --processes 12"
 
 
 def ordered(cases: Sequence[CaseResult]) -> list[CaseResult]:
