@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sns_gate.config import Layers
     from sns_gate.doctor import Diagnosis
     from sns_gate.gate import Progress, Save
+    from sns_gate.scaffold import Plan
     from sns_gate.types import GateResult
 
 _EXIT_OK, _EXIT_FAIL, _EXIT_USAGE, _EXIT_REFUSED = 0, 1, 2, 3
@@ -155,6 +156,42 @@ def post(options: argparse.Namespace) -> int:
     if failures:
         return _EXIT_REFUSED if isinstance(failures[0], PostUnreachable) else _EXIT_USAGE
     return _EXIT_OK if result.conclusion != "failure" else result.exit_code or _EXIT_FAIL
+
+
+def init(options: argparse.Namespace) -> int:
+    """Write what a repository needs to begin with."""
+    from sns_gate import scaffold
+    from sns_gate.revisions import root_and_branch
+
+    root, branch = root_and_branch(Path.cwd())
+    visibility: scaffold.Visibility = "public" if options.public else "private"
+    runners = [scaffold.Runner.parse(text) for text in options.runner or ["self-hosted,gpu"]]
+    plan = scaffold.Plan(
+        visibility=None if options.no_workflow else visibility,
+        runners=runners,
+        device="cpu" if options.device == "cpu" else "",
+        branch=branch,
+    )
+    written = scaffold.write(root, plan)
+    for file in written:
+        there = "wrote" if file.new else "kept "
+        sys.stdout.write(f"{there}  {file.name}: {file.what}\n")
+    sys.stdout.write(_after_init(plan))
+    return _EXIT_OK
+
+
+def _after_init(plan: Plan) -> str:
+    device = " --device cpu" if plan.device else ""
+    steps = [
+        "sns-gate doctor, which says what this machine can reach",
+        "git add --all && git commit --message 'Add a performance gate'",
+        f"change your code, then: sns-gate check --baseline HEAD{device}",
+    ]
+    if plan.visibility is not None:
+        labels = " or ".join(", ".join(runner.labels) for runner in plan.runners)
+        steps.append(f"push; the workflow waits for a runner with the labels {labels}")
+    lines = [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
+    return "\n".join(["", "Next:", *lines, ""])
 
 
 def report(options: argparse.Namespace) -> int:

@@ -28,6 +28,7 @@ def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
     report = added.add_parser("report", help="show a result file again, without a GPU")
     report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
     report.set_defaults(run=commands.report)
+    _add_init(added)
     _add_post(added)
     doctor = added.add_parser(
         "doctor", help="say what this machine can reach, and what would mend the rest"
@@ -114,6 +115,36 @@ def _add_compare(
     _add_result(compare)
     if with_settings:
         _add_settings(compare, of_revisions=False)
+
+
+def _add_init(added: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    init = added.add_parser(
+        "init",
+        help="write settings, a first benchmark and the workflows that fit",
+        description="Writes what a repository needs to begin with: settings, a first benchmark, "
+        "and workflows for GitHub that measure on your own runner. It never writes over a file.",
+        epilog="example: two kinds of runners of a public repository\n  sns-gate init --public "
+        "--runner h100=self-hosted,h100 --runner a100=self-hosted,a100",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    init.add_argument(
+        "--public",
+        action="store_true",
+        help="for a repository whose pull requests come from forks: two workflows, so that no code "
+        "of a fork meets the token that posts",
+    )
+    init.add_argument(
+        "--runner",
+        metavar="[NAME=]LABEL,...",
+        action="append",
+        help="labels of the runner that measures; again, with names, for several kinds of GPU "
+        "(default: self-hosted,gpu)",
+    )
+    init.add_argument(
+        "--device", choices=("cuda", "cpu"), default="cuda", help="what the runner measures on"
+    )
+    init.add_argument("--no-workflow", action="store_true", help="write no workflow")
+    init.set_defaults(run=commands.init)
 
 
 def _add_post(added: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

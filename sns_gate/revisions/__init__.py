@@ -1,7 +1,7 @@
 """Git revisions as folders with importable code: resolved, checked out, built, and removed."""
 
 from sns_gate.revisions.checkout import Revision, build, check_out, import_paths
-from sns_gate.revisions.repository import Repository
+from sns_gate.revisions.repository import Repository, root_and_branch
 from sns_gate.revisions.scratch import is_left_behind, scratch_folder
 
 __all__ = [
@@ -11,5 +11,6 @@ __all__ = [
     "check_out",
     "import_paths",
     "is_left_behind",
+    "root_and_branch",
     "scratch_folder",
 ]

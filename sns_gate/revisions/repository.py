@@ -22,6 +22,29 @@ _LOCAL_VARIABLES = (
 _DEFAULT_BRANCHES = ("main", "master", "trunk", "develop")
 
 
+def root_and_branch(folder: Path) -> tuple[Path, str]:
+    """The root of the repository around a folder and its default branch, with or without commits.
+
+    Args:
+        folder: any folder inside the working tree.
+
+    Raises:
+        RevisionError: there is no repository with a working tree.
+    """
+    try:
+        repo = git.Repo(folder, search_parent_directories=True)
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError):
+        raise RevisionError(
+            f"{folder} is in no git repository, so there is none to set up; run 'git init' first"
+        ) from None
+    if repo.working_tree_dir is None:
+        raise RevisionError(f"{folder} is a bare repository without files; work in a clone of it")
+    head = repo.git.rev_parse("--abbrev-ref", "origin/HEAD", with_exceptions=False)
+    known = str(head).removeprefix("origin/") if head and head != "origin/HEAD" else ""
+    current = repo.git.symbolic_ref("--short", "--quiet", "HEAD", with_exceptions=False)
+    return Path(repo.working_tree_dir).resolve(), known or str(current) or _DEFAULT_BRANCHES[0]
+
+
 class Repository:
     """The repository around a folder.
 

@@ -1,0 +1,224 @@
+"""``sns-gate init``: what it writes, what its critics say of it, and a first check by a runner."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from sns_gate.scaffold import Runner
+from sns_gate.scaffold.workflows import ACTION, workflows
+from tests.conftest import git, new_repository, sns_gate
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples" / "github"
+ONE = (Runner("gpu", ("self-hosted", "gpu")),)
+TWO = (Runner("h100", ("self-hosted", "h100")), Runner("a100", ("self-hosted", "a100")))
+VARIANTS: dict[str, Mapping[str, str]] = {
+    "private": workflows("private", ONE, "", "main"),
+    "public": workflows("public", ONE, "", "main"),
+    "matrix": workflows("private", TWO, "", "main"),
+    "public-matrix": workflows("public", TWO, "", "main"),
+}
+EVERY = [(variant, name) for variant, made in VARIANTS.items() for name in made]
+
+
+def parsed(variant: str, name: str) -> Any:  # noqa: ANN401 (YAML)
+    return YAML(typ="safe").load(VARIANTS[variant][name])
+
+
+def fresh(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    return folder
+
+
+# ------------------------------------------------------------------ what is written
+
+
+def test_an_empty_repository_gets_all_it_needs_to_begin_with(tmp_path: Path) -> None:
+    repository = fresh(tmp_path / "new")
+    ran = sns_gate(repository, "init")
+    assert ran.code == 0, ran.err
+    files = {str(f.relative_to(repository)) for f in repository.rglob("*") if f.is_file()}
+    assert {f for f in files if not f.startswith(".git/")} == {
+        "sns-gate.toml", "kernels.py", "benchmarks/bench_first.py",
+        ".github/workflows/sns-gate.yml",
+    }  # fmt: skip
+    assert ran.out.count("wrote") == 4
+    assert "self-hosted, gpu" in ran.out
+
+
+def test_nothing_that_is_there_is_written_over(tmp_path: Path) -> None:
+    repository = fresh(tmp_path / "new")
+    (repository / "sns-gate.toml").write_text("tolerance = 0.5\n")
+    assert sns_gate(repository, "init", "--device", "cpu").code == 0
+    before = {f: f.read_text() for f in repository.rglob("*.toml")}
+    before |= {f: f.read_text() for f in repository.rglob("*.py")}
+    again = sns_gate(repository, "init", "--device", "cpu", "--public")
+    assert "wrote  .github/workflows/sns-gate-post.yml" in again.out
+    assert len(before) == 3
+    assert all(path.read_text() == text for path, text in before.items())
+    assert (repository / "sns-gate.toml").read_text() == "tolerance = 0.5\n"
+    assert "kept   sns-gate.toml" in again.out
+
+
+@pytest.mark.parametrize(
+    ("file", "package"),
+    [("src/fused/__init__.py", "fused"), ("fused/__init__.py", "fused"), ("fused.py", "fused")],
+)
+def test_a_first_benchmark_loads_the_code_that_there_is(
+    tmp_path: Path, file: str, package: str
+) -> None:
+    repository = new_repository(
+        tmp_path / "new", {file: "", "tests/__init__.py": "", "setup.py": ""}
+    )
+    ran = sns_gate(repository, "init", "--device", "cpu", "--no-workflow")
+    bench = (repository / "benchmarks" / "bench_first.py").read_text()
+    assert f"import {package}  # noqa" in bench
+    assert not (repository / "kernels.py").exists()
+    assert not (repository / ".github").exists()
+    assert "push" not in ran.out
+
+
+def test_settings_that_the_project_file_has_stay_there(tmp_path: Path) -> None:
+    repository = new_repository(tmp_path / "new", {"pyproject.toml": "[tool.sns-gate]\n"})
+    ran = sns_gate(repository, "init")
+    assert "kept   pyproject.toml" in ran.out
+    assert not (repository / "sns-gate.toml").exists()
+
+
+def test_the_default_branch_is_the_one_that_is_pushed_to(tmp_path: Path) -> None:
+    repository = fresh(tmp_path / "new")
+    git(repository, "symbolic-ref", "HEAD", "refs/heads/trunk")
+    sns_gate(repository, "init")
+    assert "branches: [trunk]" in (repository / ".github/workflows/sns-gate.yml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--runner", "a b"), "names no runner"),
+        (("--runner", "x=${{ evil }}"), "names no runner"),
+        (("--runner", "self-hosted", "--runner", "other"), "several runners need a name each"),
+    ],
+)
+def test_what_init_cannot_make_it_says(
+    tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    repository = fresh(tmp_path / "new")
+    ran = sns_gate(repository, "init", *arguments)
+    assert ran.code == 2
+    assert said in ran.err
+    assert not (repository / ".github").exists()
+
+
+def test_without_a_repository_it_says_what_to_do(tmp_path: Path) -> None:
+    ran = sns_gate(tmp_path, "init")
+    assert (ran.code, "run 'git init' first" in ran.err) == (2, True)
+
+
+# ------------------------------------------------------------------ what workflows may do
+
+
+def test_the_examples_are_what_init_writes() -> None:
+    for variant, made in VARIANTS.items():
+        for name, text in made.items():
+            path = EXAMPLES / variant / name
+            if "UPDATE_GOLDEN" in os.environ:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            assert path.read_text() == text
+    there = {str(f.relative_to(EXAMPLES)) for f in EXAMPLES.rglob("*.yml")}
+    assert there == {f"{variant}/{name}" for variant, name in EVERY}
+
+
+@pytest.mark.parametrize(("variant", "name"), EVERY)
+def test_each_job_may_do_the_least_that_it_needs(variant: str, name: str) -> None:
+    workflow = parsed(variant, name)
+    assert workflow["permissions"] == {}
+    for job_name, job in workflow["jobs"].items():
+        may = job["permissions"]
+        uses = [step["uses"].partition("@") for step in job["steps"]]
+        assert all(re.fullmatch(r"[0-9a-f]{40}", sha.split()[0]) for _, _, sha in uses)
+        slugs = [slug for slug, _, _ in uses]
+        if job_name == "measure":
+            assert may == {"contents": "read"}
+            assert "ubuntu" not in str(job["runs-on"])
+            assert job["steps"][0]["with"]["persist-credentials"] is False
+        else:
+            assert "actions/checkout" not in slugs, "nobody's code is where the token is"
+            assert job["runs-on"] == "ubuntu-latest"
+            assert {p for p, level in may.items() if level == "write"} == {
+                "pull-requests", "checks",
+            }  # fmt: skip
+
+
+@pytest.mark.parametrize("variant", ["public", "public-matrix"])
+def test_in_a_public_repository_no_workflow_measures_and_posts(variant: str) -> None:
+    assert list(parsed(variant, "sns-gate.yml")["jobs"]) == ["measure"]
+    posting = parsed(variant, "sns-gate-post.yml")
+    assert list(posting["jobs"]) == ["post"]
+    assert posting[True if True in posting else "on"]["workflow_run"]["workflows"] == ["sns-gate"]
+
+
+def test_a_matrix_keeps_results_and_comments_apart() -> None:
+    jobs = parsed("matrix", "sns-gate.yml")["jobs"]
+    measured = [entry["gpu"] for entry in jobs["measure"]["strategy"]["matrix"]["include"]]
+    assert measured == jobs["post"]["strategy"]["matrix"]["gpu"] == ["h100", "a100"]
+    assert jobs["post"]["steps"][-1]["with"]["name"] == "sns-gate-${{ matrix.gpu }}"
+
+
+def test_the_pinned_commit_holds_the_action() -> None:
+    shallow = subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "--is-shallow-repository"],
+        capture_output=True, text=True, check=False,
+    ).stdout.strip()  # fmt: skip
+    if shallow != "false":
+        pytest.skip("the history that the pin is of is not here")
+    found = git(ROOT, "show", f"{ACTION.sha}:action.yml")
+    assert "mode:" in found
+
+
+CRITICS = [
+    ("check-jsonschema", "--builtin-schema", "vendor.github-workflows"),
+    ("zizmor", "--offline", "--persona", "auditor", "--quiet"),
+    ("actionlint", "-shellcheck", str(Path(sys.prefix) / "bin" / "shellcheck"),
+     "-config-file", str(ROOT / "tests" / "actionlint.yaml")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", CRITICS, ids=lambda command: command[0])
+def test_the_examples_are_what_their_critics_want(command: tuple[str, ...]) -> None:
+    program = Path(sys.prefix) / "bin" / command[0]
+    files = sorted(str(EXAMPLES / variant / name) for variant, name in EVERY)
+    done = subprocess.run(
+        [str(program), *command[1:], *files], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "fault"),
+    [
+        (CRITICS[0], ("runs-on", "runs-onn")),
+        (CRITICS[1], ("persist-credentials: false", "persist-credentials: true")),
+        (CRITICS[2], ("needs.measure.result", "needs.nosuch.result")),
+    ],
+    ids=lambda part: part[0],
+)
+def test_a_critic_finds_what_is_wrong(
+    tmp_path: Path, command: tuple[str, ...], fault: tuple[str, str]
+) -> None:
+    path = tmp_path / "sns-gate.yml"
+    path.write_text(VARIANTS["private"]["sns-gate.yml"].replace(*fault))
+    program = Path(sys.prefix) / "bin" / command[0]
+    done = subprocess.run([str(program), *command[1:], str(path)], capture_output=True, check=False)
+    assert done.returncode != 0
