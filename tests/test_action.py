@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +15,7 @@ from sns_gate.cli.step import INPUT_PREFIX, clean_environment
 from sns_gate.config import setting_options
 from tests.conftest import BENCH, WORK, commit, git, new_repository
 from tests.fake_github import FakeGitHub
+from tests.runner import built_wheels, run_pull_request
 
 ROOT = Path(__file__).resolve().parents[1]
 ACTION = YAML(typ="safe").load((ROOT / "action.yml").read_text(encoding="utf-8"))
@@ -24,7 +23,6 @@ ACTION = YAML(typ="safe").load((ROOT / "action.yml").read_text(encoding="utf-8")
 OF_THE_ACTION = {"mode", "baseline", "candidate", "json", "wheels", "token", "name", "author",
                  "comment", "check", "status"}  # fmt: skip
 OTHERWISE = {"device": "cuda"}
-WHEELS = Path(sys.prefix) / "action-wheels"
 WORKFLOW = """
     on: pull_request
     permissions: {}
@@ -91,19 +89,7 @@ def test_the_token_reaches_the_step_that_posts_alone() -> None:
 
 @pytest.fixture(scope="module")
 def wheels() -> Path:
-    """The gate's wheel, built now, beside those it needs, fetched once."""
-    WHEELS.mkdir(exist_ok=True)
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
-    wanted = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    kept = WHEELS / "pyproject.toml"
-    if not kept.exists() or kept.read_text(encoding="utf-8") != wanted:
-        subprocess.run([*pip, "--wheel-dir", str(WHEELS), str(ROOT)], check=True)
-        kept.write_text(wanted, encoding="utf-8")
-    for old in WHEELS.glob("sns_gate-*.whl"):
-        old.unlink()
-    options = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(WHEELS)]
-    subprocess.run([*pip, *options, str(ROOT)], check=True)
-    return WHEELS
+    return built_wheels()
 
 
 @pytest.fixture
@@ -114,7 +100,7 @@ def hub() -> Iterator[FakeGitHub]:
 
 
 class Runner:
-    """A repository with a workflow, and ``act`` that runs it on this host."""
+    """A repository with a workflow, and a runner on this host."""
 
     def __init__(self, folder: Path, wheels: Path, hub: FakeGitHub) -> None:
         self.hub, self.home = hub, folder / "home"
@@ -130,21 +116,7 @@ class Runner:
 
     def run(self, head: str) -> tuple[int, str]:
         """The exit code and the log of a pull request with this head."""
-        source = {"sha": head, "repo": {"full_name": self.hub.name}}
-        event = {"pull_request": {"number": 1, "head": source, "base": {"sha": "a" * 40}}}
-        path = self.home / "event.json"
-        path.write_text(json.dumps(event), encoding="utf-8")
-        done = subprocess.run(
-            [str(Path(sys.prefix) / "bin/act"), "pull_request", "--eventpath", str(path),
-             "--platform", "self-hosted=-self-hosted", "--no-cache-server",
-             "--action-offline-mode", "--env", f"GITHUB_API_URL={self.hub.url}",
-             "--env", "PIP_NO_COMPILE=1",
-             "--env", f"GITHUB_REPOSITORY={self.hub.name}", "--secret",
-             f"GITHUB_TOKEN={self.hub.token}"],
-            cwd=self.repository, capture_output=True, text=True, check=False, timeout=170,
-            env={"PATH": os.environ["PATH"], "HOME": str(self.home)},
-        )  # fmt: skip
-        return done.returncode, done.stdout + done.stderr
+        return run_pull_request(self.repository, self.home, self.hub, head)
 
 
 def comments(hub: FakeGitHub) -> list[Any]:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from sns_gate.scaffold import Runner
+from sns_gate.scaffold import workflows as pins
 from sns_gate.scaffold.workflows import ACTION, workflows
-from tests.conftest import git, new_repository, sns_gate
+from tests.conftest import commit, git, new_repository, sns_gate
+from tests.fake_github import FakeGitHub
+from tests.runner import action_copied, built_wheels, run_pull_request
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples" / "github"
@@ -222,3 +226,63 @@ def test_a_critic_finds_what_is_wrong(
     program = Path(sys.prefix) / "bin" / command[0]
     done = subprocess.run([str(program), *command[1:], str(path)], capture_output=True, check=False)
     assert done.returncode != 0
+
+
+# ------------------------------------------------------------------ a first check
+
+UPLOAD = """
+    name: upload
+    description: keeps a file
+    inputs: {name: {required: true}, path: {required: true}}
+    runs:
+      using: composite
+      steps:
+        - shell: bash
+          run: cp "${{ inputs.path }}" "$ARTIFACTS/${{ inputs.name }}"
+"""
+DOWNLOAD = """
+    name: download
+    description: brings it back
+    inputs: {name: {required: true}, path: {default: result.json}}
+    runs:
+      using: composite
+      steps:
+        - shell: bash
+          run: mv "$ARTIFACTS/${{ inputs.name }}" "${{ inputs.path }}"
+"""
+
+
+def test_from_nothing_to_a_first_comment(tmp_path: Path) -> None:
+    """Six commands: git init, sns-gate init, commit, a change, commit, push (here, ``act``)."""
+    repository, home = fresh(tmp_path / "new"), tmp_path / "home"
+    assert sns_gate(repository, "init", "--device", "cpu").code == 0
+    commit(repository, {".gitignore": "result.json\n__pycache__/\n"}, "Add a performance gate")
+    work = (repository / "kernels.py").read_text().replace("for value in x", "for value in 6 * x")
+    head = commit(repository, {"kernels.py": work}, "Do more")
+    stubs = {"upload": UPLOAD, "download": DOWNLOAD}
+    for name, text in stubs.items():
+        (home / name).mkdir(parents=True)
+        (home / name / "action.yml").write_text(textwrap.dedent(text))
+    (home / "artifacts").mkdir()
+    local = {ACTION: action_copied(home / "sns-gate"), pins.UPLOAD: home / "upload",
+             pins.DOWNLOAD: home / "download"}  # fmt: skip
+    wheels = built_wheels()
+    options = [
+        *(f"--local-repository={pin.slug}@{pin.sha}={folder}" for pin, folder in local.items()),
+        "--platform=gpu=-self-hosted", "--platform=ubuntu-latest=-self-hosted",
+        f"--env=ARTIFACTS={home / 'artifacts'}", "--env=PIP_NO_INDEX=1",
+        f"--env=PIP_FIND_LINKS={wheels}", f"--env=SNS_GATE_STATE_DIR={home / 'state'}",
+        "--env=SNS_GATE_PROCESSES=3", "--env=SNS_GATE_PLACEMENTS=2", "--env=SNS_GATE_FILTER=n=1000]",
+    ]  # fmt: skip
+    with FakeGitHub() as hub:
+        hub.add_pull(1, head, git(repository, "rev-parse", "HEAD^"), "ada")
+        code, log = run_pull_request(repository, home, hub, head, options)
+        assert code == 1, log
+        assert not hub.violations
+        (comment,) = hub.comments_on(1)
+        assert "1 of 1 case is slower than" in comment.body
+        (run,) = hub.check_runs.values()
+        assert run.conclusion == "failure"
+    measured, _, posted = log.partition("[sns-gate/post")
+    assert "Success - Main" in measured, "the job that measures leaves the verdict to the other"
+    assert hub.token not in measured + posted
