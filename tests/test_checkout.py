@@ -119,3 +119,23 @@ def test_the_token_of_a_checkout_is_dropped_and_one_that_stays_is_refused(
 def test_a_folder_that_is_no_checkout_is_named(tmp_path: Path) -> None:
     with pytest.raises(RevisionError, match="run actions/checkout first"):
         Checkout(tmp_path)
+
+
+@pytest.mark.parametrize("ref", ["v1", "change", "SHA"])
+@pytest.mark.parametrize("options", [("--depth=1",), ()])
+def test_a_baseline_that_the_workflow_names_is_fetched(
+    origin: Path, ref: str, options: tuple[str, ...]
+) -> None:
+    folder = clone(origin, *options)
+    wanted = git(origin, "rev-parse", "change" if ref == "SHA" else ref)
+    found = Checkout(folder).named(wanted if ref == "SHA" else ref)
+    assert git(folder, "rev-parse", f"{found}^{{commit}}") == wanted
+    assert shallow(folder) is bool(options)
+
+
+@pytest.mark.parametrize("ref", ["nosuch", "--upload-pack=touch owned"])
+def test_a_baseline_that_nobody_has_is_named(origin: Path, ref: str) -> None:
+    folder = clone(origin, "--depth=1")
+    with pytest.raises(RevisionError, match="name a commit, a branch or a tag"):
+        Checkout(folder).named(ref)
+    assert not list(folder.glob("owned"))

@@ -101,6 +101,26 @@ def test_a_change_cannot_loosen_its_own_gate(repository: Path, loosened: dict[st
     assert ran.verdicts == {CASE: "slower"}
 
 
+@pytest.mark.parametrize(
+    ("bench", "code", "verdicts"),
+    [
+        (BENCH.replace("square", "renamed"), 1, {"renamed[n=2000]": "slower", CASE: "removed"}),
+        ("", 3, {CASE: "removed"}),
+    ],
+    ids=["renamed", "deleted"],
+)
+def test_a_case_that_is_renamed_or_deleted_does_not_pass_by_it(
+    repository: Path, bench: str, code: int, verdicts: dict[str, str]
+) -> None:
+    commit(repository, {"sns-gate.toml": "policy-from = 'baseline'\n"})
+    commit(repository, {"benchmarks/bench_work.py": bench, "pkg/__init__.py": SLOWER})
+    ran = check(repository)
+    assert ran.code == code, ran.out + ran.err
+    assert ran.verdicts == verdicts
+    assert ran.result is not None
+    assert ran.result.conclusion == "failure"
+
+
 def test_moving_the_benchmarks_away_shows_them_as_removed(repository: Path) -> None:
     commit(repository, {"sns-gate.toml": "policy-from = 'baseline'\n"})
     git(repository, "rm", "--quiet", "-r", "benchmarks")

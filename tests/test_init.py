@@ -272,7 +272,8 @@ def test_from_nothing_to_a_first_comment(tmp_path: Path) -> None:
         "--platform=gpu=-self-hosted", "--platform=ubuntu-latest=-self-hosted",
         f"--env=ARTIFACTS={home / 'artifacts'}", "--env=PIP_NO_INDEX=1",
         f"--env=PIP_FIND_LINKS={wheels}", f"--env=SNS_GATE_STATE_DIR={home / 'state'}",
-        "--env=SNS_GATE_PROCESSES=3", "--env=SNS_GATE_PLACEMENTS=2", "--env=SNS_GATE_FILTER=n=1000]",
+        "--env=SNS_GATE_PROCESSES=3", "--env=SNS_GATE_PLACEMENTS=2",
+        "--env=SNS_GATE_FILTER=n=1000]",
     ]  # fmt: skip
     with FakeGitHub() as hub:
         hub.add_pull(1, head, git(repository, "rev-parse", "HEAD^"), "ada")

@@ -6,6 +6,7 @@ gate must not have is left out before it starts, not removed after.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -14,11 +15,13 @@ from pathlib import Path
 
 from sns_gate import cli
 from sns_gate.config import ENVIRONMENT_PREFIX, setting_options
-from sns_gate.errors import UsageError
+from sns_gate.errors import RevisionError, UsageError
 from sns_gate.github.checkout import Checkout
 from sns_gate.github.event import read_event
 from sns_gate.github.runner import Runner
 from sns_gate.report import json as result_file
+from sns_gate.revisions import Repository, is_left_behind, sweep
+from sns_gate.workers import end_left_behind
 
 INPUT_PREFIX = "GATE_INPUT_"
 _TOKEN = "GATE_TOKEN"  # noqa: S105 (a variable's name)
@@ -87,7 +90,9 @@ def _checked(environment: Mapping[str, str], result: Path) -> int:
     event = read_event(environment)
     checkout = Checkout(Path.cwd())
     baseline = given(environment, "baseline")
-    if not baseline:
+    if baseline:
+        baseline = checkout.named(baseline)
+    else:
         checkout.fetch(event)
     checkout.drop_credentials()
     checkout.require_no_credentials()
@@ -119,7 +124,12 @@ def _settings(environment: Mapping[str, str]) -> list[str]:
 
 
 def clean_up(environment: Mapping[str, str]) -> int:
-    """Give back clocks that a killed check had pinned; the next check sweeps its worktrees."""
+    """Take away what a killed check left: processes, worktrees, files, pinned clocks."""
+    for name in end_left_behind(is_left_behind):
+        sys.stdout.write(f"ended {name}, which a killed check had left\n")
+    sweep()
+    with contextlib.suppress(RevisionError):
+        Repository(Path.cwd()).forget_worktrees(is_left_behind)
     folder = given(environment, "state-dir")
     return cli.main(["restore", *([f"--state-dir={folder}"] if folder else [])])
 

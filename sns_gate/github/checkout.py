@@ -50,6 +50,30 @@ class Checkout:
             )
         return found
 
+    def named(self, ref: str) -> str:
+        """A baseline that the workflow names, fetched where this checkout lacks it.
+
+        Args:
+            ref: commit, branch or tag.
+
+        Raises:
+            RevisionError: neither this checkout nor its remote has it.
+        """
+        for known in (ref, f"origin/{ref}"):
+            if self._knows(known):
+                return known
+        if ref.startswith("-"):
+            raise RevisionError(f"'{ref}' is no revision; name a commit, a branch or a tag")
+        depth = ("--depth=1",) if self._shallow else ()
+        try:
+            self._git.fetch(*depth, "--no-tags", "origin", ref)
+        except git.GitCommandError as error:
+            raise RevisionError(
+                f"the baseline {ref} could not be fetched: {str(error.stderr).strip()}; name "
+                f"a commit, a branch or a tag of this repository"
+            ) from None
+        return str(self._git.rev_parse("FETCH_HEAD"))
+
     def fetch(self, event: Event) -> None:
         """Fetch what the baseline needs; a full history is never cut, a shallow one is deepened.
 

@@ -2,7 +2,7 @@
 
 from sns_gate.revisions.checkout import Revision, build, check_out, import_paths
 from sns_gate.revisions.repository import Repository, root_and_branch
-from sns_gate.revisions.scratch import is_left_behind, scratch_folder
+from sns_gate.revisions.scratch import is_left_behind, scratch_folder, sweep
 
 __all__ = [
     "Repository",
@@ -13,4 +13,5 @@ __all__ = [
     "is_left_behind",
     "root_and_branch",
     "scratch_folder",
+    "sweep",
 ]

@@ -1,7 +1,15 @@
 """Spawns workers, speaks with them within time limits, and leaves none behind."""
 
 from sns_gate.workers.environment import Launch, private_package, worker_environment
+from sns_gate.workers.left_behind import end_left_behind
 from sns_gate.workers.pool import WorkerPool
 from sns_gate.workers.process import WorkerProcess
 
-__all__ = ["Launch", "WorkerPool", "WorkerProcess", "private_package", "worker_environment"]
+__all__ = [
+    "Launch",
+    "WorkerPool",
+    "WorkerProcess",
+    "end_left_behind",
+    "private_package",
+    "worker_environment",
+]

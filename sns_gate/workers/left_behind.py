@@ -1,0 +1,31 @@
+"""Processes that a check started and did not live to end, found by the folder they were given."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+
+def end_left_behind(is_left_behind: Callable[[Path], bool]) -> list[str]:
+    """Kill what still runs of checks that are gone; whatever a worker started has its variables.
+
+    Args:
+        is_left_behind: whether a path lies in the folder of a check that is gone.
+
+    Returns:
+        What was killed, for people.
+    """
+    ended = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.pid == os.getpid() or process.uids().real != os.getuid():
+                continue
+            folder = process.environ().get("TMPDIR", "")
+            if folder and is_left_behind(Path(folder)):
+                ended.append(f"process {process.pid} ({process.name()})")
+                process.kill()
+    return ended
