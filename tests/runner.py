@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.fake_github import FakeGitHub
@@ -43,24 +43,28 @@ def action_copied(folder: Path) -> Path:
     return folder
 
 
-def run_pull_request(
-    repository: Path, home: Path, hub: FakeGitHub, head: str, options: Sequence[str] = ()
+def run_event(
+    repository: Path,
+    home: Path,
+    hub: FakeGitHub,
+    name: str,
+    event: Mapping[str, object],
+    options: Sequence[str] = (),
 ) -> tuple[int, str]:
-    """The exit code and the log of a pull request's workflows.
+    """The exit code and the log of the workflows that run for an event.
 
     Args:
         repository: where its files are.
         home: folder of the runner's own.
         hub: GitHub.
-        head: of the pull request.
+        name: of the event.
+        event: its payload.
         options: further ones of ``act``.
     """
-    source = {"sha": head, "repo": {"full_name": hub.name}}
-    pull = {"number": 1, "head": source, "base": {"sha": "a" * 40}}
     path = home / "event.json"
-    path.write_text(json.dumps({"action": "opened", "pull_request": pull}), encoding="utf-8")
+    path.write_text(json.dumps(event), encoding="utf-8")
     done = subprocess.run(
-        [str(Path(sys.prefix) / "bin/act"), "pull_request", "--eventpath", str(path),
+        [str(Path(sys.prefix) / "bin/act"), name, "--eventpath", str(path),
          "--platform", "self-hosted=-self-hosted", "--no-cache-server",
          "--action-offline-mode", "--env", f"GITHUB_API_URL={hub.url}",
          "--env", "PIP_NO_COMPILE=1",

@@ -13,9 +13,12 @@ from ruamel.yaml import YAML
 
 from sns_gate.cli.step import INPUT_PREFIX, clean_environment
 from sns_gate.config import setting_options
+from sns_gate.github.runner import Runner as GateRunner
+from sns_gate.types import Verdict
 from tests.conftest import BENCH, WORK, commit, git, new_repository
 from tests.fake_github import FakeGitHub
-from tests.runner import built_wheels, run_pull_request
+from tests.runner import built_wheels, run_event
+from tests.test_report import CASES, result
 
 ROOT = Path(__file__).resolve().parents[1]
 ACTION = YAML(typ="safe").load((ROOT / "action.yml").read_text(encoding="utf-8"))
@@ -116,7 +119,10 @@ class Runner:
 
     def run(self, head: str) -> tuple[int, str]:
         """The exit code and the log of a pull request with this head."""
-        return run_pull_request(self.repository, self.home, self.hub, head)
+        source = {"sha": head, "repo": {"full_name": self.hub.name}}
+        pull = {"number": 1, "head": source, "base": {"sha": "a" * 40}}
+        event = {"action": "opened", "pull_request": pull}
+        return run_event(self.repository, self.home, self.hub, "pull_request", event)
 
 
 def comments(hub: FakeGitHub) -> list[Any]:
@@ -148,6 +154,23 @@ def test_a_pull_request_becomes_a_comment_and_a_second_run_edits_it(
     (second,) = comments(hub)
     assert second.id == first.id
     assert "No case is slower than" in second.body
+
+
+def test_each_verdict_is_counted_in_an_output() -> None:
+    kinds = {verdict.value.replace(" ", "-") for verdict in Verdict}
+    assert kinds < set(ACTION["outputs"])
+    assert kinds == set(GateRunner.counts(result()))
+    assert GateRunner.counts(result(*CASES))["slower"] == "2"
+    assert GateRunner.counts(result(*CASES))["wrong"] == "0"
+
+
+@pytest.mark.parametrize("step", ACTION["runs"]["steps"], ids=lambda step: step["name"])
+def test_the_scripts_of_the_action_are_what_shellcheck_wants(step: dict[str, Any]) -> None:
+    done = subprocess.run(
+        [str(Path(sys.prefix) / "bin/shellcheck"), "--shell=bash", "-"], input=step["run"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize(

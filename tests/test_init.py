@@ -19,7 +19,7 @@ from sns_gate.scaffold import workflows as pins
 from sns_gate.scaffold.workflows import ACTION, workflows
 from tests.conftest import commit, git, new_repository, sns_gate
 from tests.fake_github import FakeGitHub
-from tests.runner import action_copied, built_wheels, run_pull_request
+from tests.runner import action_copied, built_wheels, run_event
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples" / "github"
@@ -252,10 +252,13 @@ DOWNLOAD = """
 """
 
 
-def test_from_nothing_to_a_first_comment(tmp_path: Path) -> None:
-    """Six commands: git init, sns-gate init, commit, a change, commit, push (here, ``act``)."""
+def test_from_nothing_to_a_first_comment_on_a_forks_pull_request(tmp_path: Path) -> None:
+    """Six commands: git init, sns-gate init, commit, a change, commit, push (here, ``act``).
+
+    What measures has a token that may only read, as GitHub gives it to forks.
+    """
     repository, home = fresh(tmp_path / "new"), tmp_path / "home"
-    assert sns_gate(repository, "init", "--device", "cpu").code == 0
+    assert sns_gate(repository, "init", "--public", "--device", "cpu").code == 0
     commit(repository, {".gitignore": "result.json\n__pycache__/\n"}, "Add a performance gate")
     work = (repository / "kernels.py").read_text().replace("for value in x", "for value in 6 * x")
     head = commit(repository, {"kernels.py": work}, "Do more")
@@ -266,24 +269,31 @@ def test_from_nothing_to_a_first_comment(tmp_path: Path) -> None:
     (home / "artifacts").mkdir()
     local = {ACTION: action_copied(home / "sns-gate"), pins.UPLOAD: home / "upload",
              pins.DOWNLOAD: home / "download"}  # fmt: skip
-    wheels = built_wheels()
     options = [
         *(f"--local-repository={pin.slug}@{pin.sha}={folder}" for pin, folder in local.items()),
         "--platform=gpu=-self-hosted", "--platform=ubuntu-latest=-self-hosted",
         f"--env=ARTIFACTS={home / 'artifacts'}", "--env=PIP_NO_INDEX=1",
-        f"--env=PIP_FIND_LINKS={wheels}", f"--env=SNS_GATE_STATE_DIR={home / 'state'}",
+        f"--env=PIP_FIND_LINKS={built_wheels()}", f"--env=SNS_GATE_STATE_DIR={home / 'state'}",
         "--env=SNS_GATE_PROCESSES=3", "--env=SNS_GATE_PLACEMENTS=2",
         "--env=SNS_GATE_FILTER=n=1000]",
     ]  # fmt: skip
+    fork = {"full_name": "eve/kernels"}
+    pull = {"number": 1, "head": {"sha": head, "repo": fork}, "base": {"sha": "a" * 40}}
+    run = {"id": 7, "conclusion": "success", "head_sha": head, "head_repository": fork}
     with FakeGitHub() as hub:
-        hub.add_pull(1, head, git(repository, "rev-parse", "HEAD^"), "ada")
-        code, log = run_pull_request(repository, home, hub, head, options)
-        assert code == 1, log
+        hub.add_pull(1, head, git(repository, "rev-parse", "HEAD^"), "eve", head_repo="eve/kernels")
+        event: dict[str, object] = {"action": "opened", "pull_request": pull}
+        reading = [*options, f"--secret=GITHUB_TOKEN={hub.fork_token}"]
+        code, measured = run_event(repository, home, hub, "pull_request", event, reading)
+        assert code == 0, "the job that measures leaves the verdict to the other\n" + measured
+        assert not hub.requests, "it asks GitHub for nothing"
+        code, posted = run_event(
+            repository, home, hub, "workflow_run", {"workflow_run": run}, options
+        )
+        assert code == 1, posted
         assert not hub.violations
         (comment,) = hub.comments_on(1)
         assert "1 of 1 case is slower than" in comment.body
-        (run,) = hub.check_runs.values()
-        assert run.conclusion == "failure"
-    measured, _, posted = log.partition("[sns-gate/post")
-    assert "Success - Main" in measured, "the job that measures leaves the verdict to the other"
+        (check,) = hub.check_runs.values()
+        assert (check.head_sha, check.conclusion) == (head, "failure")
     assert hub.token not in measured + posted

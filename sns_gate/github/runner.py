@@ -71,8 +71,8 @@ class Runner:
     @staticmethod
     def counts(result: GateResult) -> dict[str, str]:
         """How many cases have each verdict, by its name as an output."""
-        found = Counter(case.verdict.value.replace(" ", "-") for case in result.cases)
-        return {verdict: str(count) for verdict, count in found.items()}
+        found = Counter(case.verdict for case in result.cases)
+        return {kind.value.replace(" ", "-"): str(found[kind]) for kind in Verdict}
 
     def _append(self, variable: str, text: str) -> None:
         path = self._environment.get(variable)
