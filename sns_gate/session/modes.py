@@ -34,7 +34,7 @@ def two_speeds(blocks: Sequence[Block], precision: float) -> Reason | None:
     if len(blocks) >= _MIN_BLOCKS:
         gap, slower = _gap([-block.log_speedup for block in blocks], BLOCK_GAP_RATIO)
         if gap > precision:
-            return _reason(f"the candidate in {slower} of {len(blocks)} placements", gap)
+            return _reason(f"{slower} of the candidate's {len(blocks)} placements", gap)
     return None
 
 
@@ -68,9 +68,9 @@ def _gap(values: Sequence[float], ratio: float) -> tuple[float, int]:
     return (gap, len(gaps) - gaps.index(gap)) if gap > ratio * inside else (0.0, 0)
 
 
-def _reason(who: str, gap: float) -> Reason:
+def _reason(where: str, gap: float) -> Reason:
     return Reason(
         code="bimodal",
-        text=f"{who} run {100 * math.expm1(gap):.1f}% slower than the rest, as autotuning or "
-        f"placement can make them, so the interval is wide; fix the choice, or add --processes",
+        text=f"{100 * math.expm1(gap):.1f}% slower in {where} than in the rest, as autotuning or "
+        f"placement can make it, so the interval is wide; fix the choice, or add --processes",
     )
