@@ -25,6 +25,7 @@ PLANTED = {
         "count_words[count=4000]": "unchanged",
         "squeeze[count=2000]": "slower",
         "longest[count=1000]": "faster",
+        "initials[count=1000]": "wrong",
     },
     "gpu": {
         "add": "slower",

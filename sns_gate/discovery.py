@@ -42,6 +42,9 @@ class Benchmark:
         reference: set-up of another implementation to compare with, None where there is none.
         at_least: speedup over the reference that is asked for, None where the tolerance says it.
         revisions: whether the two revisions are compared; without, the reference alone is.
+        check: whether both sides' outputs are compared.
+        rtol: relative tolerance of that, None for the type's own.
+        atol: absolute tolerance, likewise.
     """
 
     setup: Setup
@@ -54,6 +57,9 @@ class Benchmark:
     reference: Setup | None = None
     at_least: float | None = None
     revisions: bool = True
+    check: bool = True
+    rtol: float | None = None
+    atol: float | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +128,9 @@ def benchmark(
     reference: Setup | None = None,
     at_least: float | None = None,
     revisions: bool = True,
+    check: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
 ) -> Callable[[_F], _F]: ...
 
 
@@ -136,6 +145,9 @@ def benchmark(  # noqa: PLR0913 (everything that a benchmark may say, by name al
     reference: Setup | None = None,
     at_least: float | None = None,
     revisions: bool = True,
+    check: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
 ) -> _F | Callable[[_F], _F]:
     """Mark a set-up function as a benchmark.
 
@@ -154,12 +166,20 @@ def benchmark(  # noqa: PLR0913 (everything that a benchmark may say, by name al
         at_least: the speedup over the reference below which that case is slower, 1.2 for a fifth
             faster than it (default: no slower than it by more than the tolerance).
         revisions: whether the two revisions are compared as well; ``False`` leaves the reference.
+        check: compare what both sides' callables return for the same seeded inputs; where it
+            differs the case is ``wrong``. ``False`` is for work that is random by its nature.
+        rtol: relative tolerance of that (default: ``torch.testing``'s for the type).
+        atol: absolute tolerance (default: likewise, and at least ``rtol`` times the output's root
+            mean square).
 
     Raises:
-        ValueError: an empty parameter, a tolerance outside (0, 1), an unknown mode, or ``at_least``
-            or ``revisions=False`` without a reference.
+        ValueError: an empty parameter, a tolerance outside (0, 1), an unknown mode, ``at_least``
+            or ``revisions=False`` without a reference, or ``rtol`` or ``atol`` that is negative.
     """
     _refuse_unclear(reference, at_least, revisions=revisions)
+    for far in (rtol, atol):
+        if far is not None and not 0 <= far < math.inf:
+            raise ValueError(f"rtol and atol are tolerances of outputs, 0 or more, got {far}")
     if tolerance is not None and not 0 < tolerance < 1:
         raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
     if mode not in MODES:
@@ -182,6 +202,9 @@ def benchmark(  # noqa: PLR0913 (everything that a benchmark may say, by name al
                 reference=reference,
                 at_least=at_least,
                 revisions=revisions,
+                check=check,
+                rtol=rtol,
+                atol=atol,
             )
         )
         return setup

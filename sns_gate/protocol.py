@@ -30,6 +30,9 @@ class CaseSpec:
         digest: of the set-up's source, empty where there is none.
         reference: name of the reference it is compared with, empty for the other revision.
         at_least: speedup over the reference that is asked for, None where the tolerance says it.
+        check: whether both sides' outputs are compared.
+        rtol: relative tolerance of that, None for the type's own.
+        atol: absolute tolerance, likewise.
     """
 
     id: str
@@ -41,6 +44,9 @@ class CaseSpec:
     digest: str = ""
     reference: str = ""
     at_least: float | None = None
+    check: bool = True
+    rtol: float | None = None
+    atol: float | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +153,14 @@ class TakeSample:
 
 
 @dataclass(frozen=True)
+class WriteOutput:
+    """Call the placed case once, seeded, and write its output to ``stem.json`` and ``stem.bin``."""
+
+    stem: str
+    seed: int
+
+
+@dataclass(frozen=True)
 class Release:
     """Free the placed case."""
 
@@ -156,7 +170,7 @@ class Prove:
     """Say which files of the code under test are loaded."""
 
 
-Request = Hello | Load | Rehearse | Place | Calibrate | TakeSample | Release | Prove
+Request = Hello | Load | Rehearse | Place | Calibrate | TakeSample | WriteOutput | Release | Prove
 
 # ------------------------------------------------------------------------------ replies
 
@@ -236,6 +250,13 @@ class Sampled:
 
 
 @dataclass(frozen=True)
+class OutputWritten:
+    """An output is on disk; the size of its arrays."""
+
+    size_bytes: int
+
+
+@dataclass(frozen=True)
 class Released:
     """The case is gone; peak memory that it took on the device."""
 
@@ -265,15 +286,26 @@ class Failed:
     fatal: bool = False
 
 
-Reply = Ready | Loaded | Placed | Calibrated | Sampled | Released | Proven | Failed
+Reply = Ready | Loaded | Placed | Calibrated | Sampled | OutputWritten | Released | Proven | Failed
 
-REQUESTS: tuple[type, ...] = (Hello, Load, Rehearse, Place, Calibrate, TakeSample, Release, Prove)
+REQUESTS: tuple[type, ...] = (
+    Hello,
+    Load,
+    Rehearse,
+    Place,
+    Calibrate,
+    TakeSample,
+    WriteOutput,
+    Release,
+    Prove,
+)
 REPLIES: tuple[type, ...] = (
     Ready,
     Loaded,
     Placed,
     Calibrated,
     Sampled,
+    OutputWritten,
     Released,
     Proven,
     Failed,

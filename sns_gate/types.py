@@ -65,6 +65,18 @@ class Reason(Record):
     detail: str = Field("", description="a traceback or log, empty where there is none")
 
 
+class OutputCheck(Record):
+    """Whether and how both sides' outputs are compared; None is the type's own tolerance."""
+
+    wanted: bool = True
+    rtol: float | None = None
+    atol: float | None = None
+
+
+#: As long as a benchmark asks nothing else.
+CHECKED = OutputCheck()
+
+
 class Speedup(Record):
     """baseline time / candidate time with its interval; above 1 the candidate is faster.
 

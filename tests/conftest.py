@@ -23,7 +23,7 @@ WORK = """
     def work(n):
         count = len(range(n))
         time.sleep(count * 5e-7)
-        return count
+        return True
 """
 BENCH = """
     from sns_gate import benchmark

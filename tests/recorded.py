@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sns_gate import protocol
-from sns_gate.protocol import Calibrated, Placed, Released, Reply, Request, Sampled
+from sns_gate.protocol import Calibrated, OutputWritten, Placed, Released, Reply, Request, Sampled
 from sns_gate.types import CpuEvidence, GpuEvidence, Side
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -94,6 +94,9 @@ class RecordedWorker:
                 call_ns = 1e6 * self._recording.samples(self.side, self.index, 0)[0][0]
                 return Calibrated(call_ns, 1e4, hold_expired=False, capturable=None, empty_ns=1.0,
                                   cache_bytes=1, input_bytes=1, warm_ns=call_ns)  # fmt: skip
+            case protocol.WriteOutput(stem):
+                Path(f"{stem}.json").write_text('{"kind": "float", "text": "1.0"}')
+                return OutputWritten(0)
             case protocol.TakeSample():
                 if not self._left:  # the session settled for longer than was recorded
                     self._left = self._recorded[SETTLED_AFTER:]

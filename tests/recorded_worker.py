@@ -63,6 +63,9 @@ def answer(  # noqa: PLR0911 (one reply a request)
             "call_ns": ms * 1e6 * (1 + rng.gauss(0, 0.001)), "device_mhz": mhz + rng.gauss(0, 1),
             "held_ns": 5e5, "wall_ns": 2_000_000, "involuntary": 0,
         }  # fmt: skip
+    if request == "WriteOutput":
+        Path(body["stem"] + ".json").write_text('{"kind": "float", "text": "1.0"}')
+        return "OutputWritten", {"size_bytes": 0}
     if request == "Prove":
         return "Proven", {"own": [str(Path.cwd() / "pkg.py")], "foreign": []}
     return "Released", {"peak_bytes": 1 << 20}

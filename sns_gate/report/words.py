@@ -27,6 +27,17 @@ _COMPARED = (
     Verdict.NOT_SLOWER,
     Verdict.INCONCLUSIVE,
 )
+#: What to do where nothing is slower, by the worst verdict.
+_NEXT = {
+    Verdict.WRONG: "make both sides compute the same, or say on the benchmark what may differ: "
+    "rtol=, atol= or check=False",
+    Verdict.BROKEN: "mend what the traceback names, or the benchmark, and check again",
+    Verdict.REMOVED: "bring the removed cases back, or compare with a baseline that lacks them too",
+    Verdict.REFUSED: "see the reasons above: this machine cannot give a verdict on those cases as "
+    "it is",
+    Verdict.INCONCLUSIVE: "narrow the intervals (--processes 12), or raise the tolerance "
+    "(--tolerance 5%)",
+}
 _UNITS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (1e-6, "ns"))
 _SHORT_COMMIT = 9
 
@@ -122,15 +133,7 @@ def next_step(result: GateResult) -> str:
     kinds = {case.verdict for case in result.cases}
     if Verdict.SLOWER in kinds:
         return _closer_look(result)
-    if kinds & {Verdict.BROKEN, Verdict.WRONG}:
-        return "mend what the traceback names, or the benchmark, and check again"
-    if Verdict.REMOVED in kinds:
-        return "bring the removed cases back, or compare with a baseline that lacks them too"
-    if Verdict.REFUSED in kinds:
-        return "see the reasons above: this machine cannot give a verdict on those cases as it is"
-    if Verdict.INCONCLUSIVE in kinds:
-        return "narrow the intervals (--processes 12), or raise the tolerance (--tolerance 5%)"
-    return ""
+    return next((text for kind, text in _NEXT.items() if kind in kinds), "")
 
 
 def _closer_look(result: GateResult) -> str:

@@ -102,6 +102,7 @@ class Machine:
             timer_step_ns=self._timer_step_ns,
             rehearse=benchmark not in self._rehearsed,
             free_bytes=self._gpu.free_bytes() if self._gpu else None,
+            outputs=case.outputs,
         )
         self._rehearsed.add(benchmark)
         measured = measure_case(pool.workers, run, self._observer, progress)
@@ -113,7 +114,7 @@ class Machine:
             cases=cases,
         )
         outcome = summarise(case, measured, expected, time.monotonic() - start)
-        if outcome.result.verdict in (Verdict.BROKEN, Verdict.ADDED):
+        if outcome.result.verdict in (Verdict.BROKEN, Verdict.WRONG, Verdict.ADDED):
             return outcome
         proven = pool.prove()
         silent = [side for side in case.proven if not proven[side]]

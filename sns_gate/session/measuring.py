@@ -23,10 +23,11 @@ from sns_gate.session.blocks import (
     stable_seed,
 )
 from sns_gate.session.modes import two_speeds
+from sns_gate.session.outputs import Compared, compare_outputs
 from sns_gate.session.recipe import choose_recipe
 from sns_gate.session.stopping import StoppingRule, pairs_of_next
 from sns_gate.stats import Estimate
-from sns_gate.types import SIDES, Block, Reason, Side
+from sns_gate.types import CHECKED, SIDES, Block, OutputCheck, Reason, Side
 
 ROTATIONS = 3
 MIN_SAMPLE_TIMEOUT_S = 30.0
@@ -56,6 +57,7 @@ class CaseRun:
         timer_step_ns: the smallest advance the timer shows.
         rehearse: the workers have not run this benchmark yet.
         free_bytes: room on the device for the inputs of several workers, None where unknown.
+        outputs: whether and how both sides' outputs are compared.
     """
 
     case: str
@@ -69,6 +71,7 @@ class CaseRun:
     timer_step_ns: float
     rehearse: bool = False
     free_bytes: int | None = None
+    outputs: OutputCheck = CHECKED
 
     @property
     def on_gpu(self) -> bool:
@@ -101,12 +104,19 @@ class BrokenCase:
     reasons: tuple[Reason, ...]
 
 
+@dataclass(frozen=True)
+class WrongCase:
+    """A case whose sides do not return the same, so that there is nothing to time."""
+
+    reasons: tuple[Reason, ...]
+
+
 def measure_case(
     workers: Callable[[Side], Sequence[Worker]],
     run: CaseRun,
     observer: Observer,
     progress: Progress,
-) -> Measured | BrokenCase:
+) -> Measured | BrokenCase | WrongCase:
     """Prepare, calibrate and alternate until the interval is as narrow as asked.
 
     Args:
@@ -117,10 +127,13 @@ def measure_case(
     """
     sides = {side: list(workers(side)) for side in SIDES}
     try:
-        timing = _prepare((sides["baseline"][0], sides["candidate"][0]), run)
+        timing, compared = _prepare((sides["baseline"][0], sides["candidate"][0]), run)
+        if timing is None:
+            return WrongCase((compared.wrong,) if compared.wrong else ())
         if run.rehearse:
             _rehearse([worker for side in SIDES for worker in sides[side][1:]], run)
-        return _alternate(sides, run, timing, observer, progress)
+        measured = _alternate(sides, run, timing, observer, progress)
+        return replace(measured, reasons=(*compared.notes, *measured.reasons))
     except BothRaised as error:
         # Both sides said why; a reader may need either.
         texts = (_reason(error.baseline), _reason(error.candidate))
@@ -135,9 +148,19 @@ def _side_of(error: WorkerError, sides: Mapping[Side, Sequence[Worker]]) -> Side
     return "baseline" if error.worker in baseline else "candidate"
 
 
-def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> Timing:
-    """One worker a side compiles and tunes first; both sides' measurements choose the recipe."""
+def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> tuple[Timing | None, Compared]:
+    """One worker a side compiles and tunes first; both sides' measurements choose the recipe.
+
+    Where their outputs differ there is none.
+    """
     place_both(pair, Spot(run.case, 0, 0, run.seed), None, run.setup_timeout_s)
+    compared = compare_outputs(
+        pair, run.outputs, stable_seed(run.seed, run.case, 0), run.setup_timeout_s
+    )
+    if compared.wrong is not None:
+        for worker in pair:
+            worker.ask(protocol.Release(), protocol.Released, run.setup_timeout_s)
+        return None, compared
     baseline, candidate = (
         worker.ask(protocol.Calibrate(run.mode), protocol.Calibrated, run.setup_timeout_s)
         for worker in pair
@@ -147,13 +170,14 @@ def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> Timing:
     recipe = choose_recipe(baseline, candidate, run.mode, run.device)
     call_s = max(c.call_ns + c.enqueue_ns for c in (baseline, candidate)) / 1e9
     sample_s = call_s * recipe.calls * recipe.regions
-    return Timing(
+    timing = Timing(
         recipe=recipe,
         pairs=PAIRS,
         on_gpu=run.on_gpu,
         setup_timeout_s=run.setup_timeout_s,
         sample_timeout_s=max(MIN_SAMPLE_TIMEOUT_S, SAMPLE_TIMEOUT_FACTOR * sample_s),
     )
+    return timing, compared
 
 
 def _rehearse(workers: Sequence[Worker], run: CaseRun) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from sns_gate.discovery import repeated_ids
 from sns_gate.errors import UsageError
 from sns_gate.protocol import CaseSpec, Loaded, LoadFailure
-from sns_gate.types import SIDES, CaseResult, Reason, Side, Verdict
+from sns_gate.types import CHECKED, SIDES, CaseResult, OutputCheck, Reason, Side, Verdict
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class PlannedCase:
         known: the baseline's own files define it too, so that it is not new.
         at_least: speedup over the reference that is asked for, None where the tolerance says it.
         proven: sides that must be seen to have loaded code of their revision.
+        outputs: whether and how both sides' outputs are compared.
     """
 
     spec: CaseSpec
@@ -31,6 +32,7 @@ class PlannedCase:
     known: bool = True
     at_least: float | None = None
     proven: tuple[Side, ...] = SIDES
+    outputs: OutputCheck = CHECKED
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,13 @@ class Policy:
         """
         asked = spec.tolerance if spec.tolerance is not None else self.tolerance
         if not self.from_baseline:
-            return PlannedCase(spec, asked, known=own is not None, at_least=spec.at_least)
+            return PlannedCase(
+                spec,
+                asked,
+                known=own is not None,
+                at_least=spec.at_least,
+                outputs=_outputs(spec),
+            )
         tolerance = own.tolerance if own and own.tolerance is not None else self.tolerance
         at_least = own.at_least if own else None
         notes = []
@@ -84,7 +92,25 @@ class Policy:
             wanted = "none" if spec.at_least is None else f"{spec.at_least:g}"
             holds = "none" if at_least is None else f"{at_least:g}"
             notes.append(_governed(f"at_least {wanted}", holds))
-        return PlannedCase(spec, tolerance, tuple(notes), own is not None, at_least)
+        outputs = _outputs(own) if own else CHECKED
+        if outputs != _outputs(spec):
+            notes.append(_governed(_says(_outputs(spec)), _says(outputs)))
+        return PlannedCase(
+            spec, tolerance, tuple(notes), own is not None, at_least, outputs=outputs
+        )
+
+
+def _outputs(spec: CaseSpec) -> OutputCheck:
+    return OutputCheck(wanted=spec.check, rtol=spec.rtol, atol=spec.atol)
+
+
+def _says(check: OutputCheck) -> str:
+    """A check of outputs in words."""
+    if not check.wanted:
+        return "no check of outputs"
+    given = (("rtol", check.rtol), ("atol", check.atol))
+    parts = [f"{name} {value:g}" for name, value in given if value is not None]
+    return f"a check of outputs with {' and '.join(parts) or 'each type' + chr(39) + 's tolerance'}"
 
 
 def _governed(asked: str, holds: str) -> Reason:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sns_gate.session.measuring import BrokenCase, Measured
+from sns_gate.session.measuring import BrokenCase, Measured, WrongCase
 from sns_gate.session.roster import PlannedCase
 from sns_gate.stats import Estimate, confirmation_level, detectable_slowdown_pct
 from sns_gate.tiers import tier_of
@@ -54,7 +54,10 @@ class CaseOutcome:
 
 
 def summarise(
-    case: PlannedCase, measured: Measured | BrokenCase, expected: Expected, seconds: float
+    case: PlannedCase,
+    measured: Measured | BrokenCase | WrongCase,
+    expected: Expected,
+    seconds: float,
 ) -> CaseOutcome:
     """What one measurement of a case says, before any confirmation.
 
@@ -75,6 +78,9 @@ def summarise(
         reasons=case.notes,
         seconds=round(seconds, 3),
     )
+    if isinstance(measured, WrongCase):
+        reasons = (*case.notes, *measured.reasons)
+        return CaseOutcome(_with(base, verdict=Verdict.WRONG, reasons=reasons))
     if isinstance(measured, BrokenCase):
         reasons = (*case.notes, *measured.reasons)
         raised = all(reason.code == "raised" for reason in measured.reasons)

@@ -23,6 +23,7 @@ from sns_gate.protocol import (
     Reply,
     Request,
     TakeSample,
+    WriteOutput,
     decode_request,
     encode,
 )
@@ -63,6 +64,7 @@ def _dispatch(workbench: Workbench, request: Request) -> Reply:
         Place: workbench.place,
         Calibrate: workbench.calibrate,
         TakeSample: workbench.sample,
+        WriteOutput: workbench.write_output,
         Release: workbench.release,
         Prove: workbench.prove,
     }

@@ -22,6 +22,7 @@ from sns_gate.protocol import (
     Load,
     Loaded,
     LoadFailure,
+    OutputWritten,
     Place,
     Placed,
     Prove,
@@ -33,9 +34,11 @@ from sns_gate.protocol import (
     Released,
     Sampled,
     TakeSample,
+    WriteOutput,
 )
 from sns_gate.timers import Timer, open_timer, seed_everything
 from sns_gate.worker import isolation
+from sns_gate.worker.outputs import write_output
 from sns_gate.worker.tuning import forget_tuning
 
 #: Calls before anything is measured: the first compiles, the next ones tune and fill caches.
@@ -137,6 +140,14 @@ class Workbench:
         measured = self._open_timer().calibrate(self._calls[0], request.mode)
         return replace(measured, input_bytes=self._input_bytes)
 
+    def write_output(self, request: WriteOutput) -> OutputWritten:
+        """Call the placed case once more and write what it returns, for another to compare."""
+        seed_everything(request.seed)
+        made = self._calls[0]()
+        _refuse_promises(made)
+        self._open_timer().wait()
+        return OutputWritten(write_output(made, request.stem))
+
     def sample(self, _: TakeSample) -> Sampled:
         """Take one sample as arranged."""
         return self._open_timer().sample()
@@ -208,6 +219,9 @@ def _spec(case: discovery.Case, source: str) -> CaseSpec:
         digest=case.digest,
         reference=case.reference,
         at_least=found.at_least if case.reference else None,
+        check=found.check,
+        rtol=found.rtol,
+        atol=found.atol,
     )
 
 

@@ -34,7 +34,8 @@ def attention(q, k, v):
 
 
 def mlp(x, up, down):
-    return torch.nn.functional.gelu(x @ up) @ down
+    hidden = (x @ up).float()
+    return torch.nn.functional.gelu(hidden).to(x.dtype) @ down
 
 
 @triton.jit
@@ -46,7 +47,7 @@ def _scale_kernel(x, out, n, BLOCK: tl.constexpr):
 
 def scale(x, out):
     _scale_kernel[(triton.cdiv(ELEMENTS, 1024),)](x, out, ELEMENTS, BLOCK=1024)
-    return out
+    return out[:ELEMENTS]
 
 
 @triton.autotune(
@@ -63,4 +64,4 @@ def _axpy_kernel(x, y, out, n, BLOCK: tl.constexpr):
 
 def axpy(x, y, out):
     _axpy_kernel[lambda meta: (triton.cdiv(ELEMENTS, meta["BLOCK"]),)](x, y, out, ELEMENTS)
-    return out
+    return out[:ELEMENTS]

@@ -35,3 +35,8 @@ def longest(words, count):
     for _ in range(3):
         ordered = sorted(ordered, key=lambda word: (-len(word), word))
     return ordered[:count]
+
+
+def initials(words):
+    """The first letters, as capitals."""
+    return [word[:1].upper() for word in words if word]

@@ -11,7 +11,7 @@ INNER = 4224
 
 
 def add(x, y, out):
-    return torch.add(x[:PADDED], y[:PADDED], out=out[:PADDED])
+    return torch.add(x[:PADDED], y[:PADDED], out=out[:PADDED])[:ELEMENTS]
 
 
 def softmax(x):
@@ -35,7 +35,7 @@ def attention(q, k, v):
 
 
 def mlp(x, up, down):
-    return torch.nn.functional.relu(x @ up[:, :9984]) @ down[:9984]
+    return torch.nn.functional.gelu(x @ up) @ down
 
 
 @triton.jit
@@ -47,7 +47,7 @@ def _scale_kernel(x, out, n, BLOCK: tl.constexpr):
 
 def scale(x, out):
     _scale_kernel[(triton.cdiv(PADDED, 1024),)](x, out, PADDED, BLOCK=1024)
-    return out
+    return out[:ELEMENTS]
 
 
 @triton.autotune(
@@ -64,4 +64,4 @@ def _axpy_kernel(x, y, out, n, BLOCK: tl.constexpr):
 
 def axpy(x, y, out):
     _axpy_kernel[lambda meta: (triton.cdiv(ELEMENTS, meta["BLOCK"]),)](x, y, out, ELEMENTS)
-    return out
+    return out[:ELEMENTS]

@@ -23,12 +23,17 @@ def squeeze(lines):
     """Lines without the white space around them, and without empty ones."""
     kept = []
     for line in lines:
-        text = line.strip()
+        text = line.strip().lstrip().rstrip()
         if text and not text.isspace():
-            kept.append(text.replace("\t", " "))
+            kept.append(str(text))
     return kept
 
 
 def longest(words, count):
     """The longest words, longest first."""
     return sorted(words, key=lambda word: (-len(word), word))[:count]
+
+
+def initials(words):
+    """The first letters, as capitals."""
+    return [word[:1] for word in words if word]

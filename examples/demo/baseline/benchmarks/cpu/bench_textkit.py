@@ -32,3 +32,9 @@ def squeeze(count):
 def longest(count):
     text = words(count)
     return lambda: textkit.longest(text, 10)
+
+
+@benchmark(params={"count": [1000]})
+def initials(count):
+    text = words(count)
+    return lambda: textkit.initials(text)

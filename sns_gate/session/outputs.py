@@ -1,0 +1,276 @@
+"""Whether both sides' calls return the same: structure, types and shapes, and every element.
+
+The tolerances are ``torch.testing``'s by type, with one difference: what is allowed absolutely is
+at least the relative tolerance times the output's root mean square. An element that happens to lie
+near zero has the rounding of the sum that it came from, not of its own size.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from sns_gate import protocol
+from sns_gate.errors import WorkerDied
+from sns_gate.session.blocks import Worker
+from sns_gate.types import OutputCheck, Reason, Record
+
+#: Relative and absolute tolerance by type; of every other type all elements must be equal.
+TOLERANCES = {
+    "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7), "complex32": (1e-3, 1e-5), "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}  # fmt: skip
+_NARROW = (0.125, 1e-3)
+_NARROW_STARTS = ("float8_", "float6_", "float4_")
+_CHUNK = 1 << 22
+_MOST_JSON_BYTES = 64 << 20
+_DISK = {"bfloat16": "<u2", "bool": "|u1", "complex32": "<c8"}
+
+Floats = NDArray[np.float64] | NDArray[np.complex128]
+
+
+class Node(Record):
+    """A part of an output as a worker describes it."""
+
+    kind: str
+    type: str = ""
+    text: str = ""
+    keys: tuple[str, ...] = ()
+    items: tuple[Node, ...] = ()
+    shape: tuple[int, ...] = ()
+    step: int = 1
+    at: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What came of comparing.
+
+    Attributes:
+        wrong: where the outputs differ, None where they do not.
+        notes: what could not be compared.
+    """
+
+    wrong: Reason | None = None
+    notes: tuple[Reason, ...] = ()
+
+
+def compare_outputs(
+    pair: tuple[Worker, Worker], check: OutputCheck, seed: int, timeout_s: float
+) -> Compared:
+    """Have both sides call the placed case once more, seeded alike, and compare what they return.
+
+    Args:
+        pair: the baseline's and the candidate's worker, with the case in place.
+        check: what the benchmark asks.
+        seed: for random generators.
+        timeout_s: for one call and writing what it returned.
+
+    Raises:
+        WorkerError: a call failed, or a worker wrote nothing that can be read.
+    """
+    if not check.wanted:
+        text = "its benchmark asks that outputs are not compared, so faster may be wrong"
+        return Compared(notes=(Reason(code="outputs-unchecked", text=text),))
+    with tempfile.TemporaryDirectory(prefix=f"sns-gate-{os.getpid()}-outputs-") as folder:
+        stems = [Path(folder) / worker.side for worker in pair]
+        for worker, stem in zip(pair, stems, strict=True):
+            worker.send(protocol.WriteOutput(str(stem), seed))
+        for worker in pair:
+            worker.receive(protocol.OutputWritten, timeout_s)
+        baseline, candidate = (
+            _Output.read(stem, worker) for stem, worker in zip(stems, pair, strict=True)
+        )
+        return _compared(baseline, candidate, check)
+
+
+def _compared(baseline: _Output, candidate: _Output, check: OutputCheck) -> Compared:
+    nothing = next(_uncompared(baseline.tree, candidate.tree, ""), "")
+    comparison = _Comparison(baseline, candidate, check)
+    for text in comparison.differences(baseline.tree, candidate.tree, ""):
+        return Compared(wrong=Reason(code="outputs-differ", text=text))
+    if nothing:
+        text = f"its output could not be compared: {nothing}; return what it computes"
+        return Compared(notes=(Reason(code="outputs-unchecked", text=text),))
+    return Compared()
+
+
+def _uncompared(baseline: Node, candidate: Node, where: str) -> Iterator[str]:
+    """Parts of which nothing is known."""
+    if baseline.kind == candidate.kind == "none" and not where:
+        yield "the callable returns nothing"
+    for node in (baseline, candidate):
+        if node.kind == "opaque":
+            yield f"{where or 'it'} is a {node.type[:100]}"
+    for one, other, key in zip(baseline.items, candidate.items, baseline.keys, strict=False):
+        yield from _uncompared(one, other, f"{where}[{key[:50]}]")
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """Both sides' outputs, and how far apart their elements may be."""
+
+    baseline: _Output
+    candidate: _Output
+    check: OutputCheck
+
+    def differences(self, baseline: Node, candidate: Node, where: str) -> Iterator[str]:
+        """Where they differ, in words; ``where`` is the path to the part."""
+        if "opaque" in (baseline.kind, candidate.kind):
+            return
+        name = f"output{where}"
+        if (baseline.kind, baseline.type) != (candidate.kind, candidate.type):
+            yield f"{name} is {_kind(candidate)}, and the baseline's is {_kind(baseline)}"
+        elif (baseline.keys, baseline.shape) != (candidate.keys, candidate.shape):
+            yield f"{name} has {_form(candidate)}, and the baseline's has {_form(baseline)}"
+        elif baseline.kind == "array":
+            yield from self._unequal(baseline, candidate, name)
+        elif baseline.kind == "float":
+            yield from self._unequal_floats(baseline, candidate, name)
+        elif baseline.text != candidate.text:
+            yield f"{name} is {candidate.text[:80]}, and the baseline's is {baseline.text[:80]}"
+        for one, other, key in zip(baseline.items, candidate.items, baseline.keys, strict=False):
+            yield from self.differences(one, other, f"{where}[{key[:50]}]")
+
+    def _unequal_floats(self, baseline: Node, candidate: Node, name: str) -> Iterator[str]:
+        rtol, atol = self._tolerance("float64")
+        try:
+            ours, theirs = float(candidate.text), float(baseline.text)
+        except ValueError:
+            yield f"{name} is no number"
+            return
+        same = math.isnan(ours) and math.isnan(theirs)
+        if not same and not math.isclose(ours, theirs, rel_tol=rtol, abs_tol=atol):
+            yield f"{name} is {ours!r}, and the baseline's is {theirs!r}"
+
+    def _tolerance(self, type_: str) -> tuple[float, float]:
+        narrow = type_.startswith(_NARROW_STARTS)
+        rtol, atol = _NARROW if narrow else TOLERANCES.get(type_, (0.0, 0.0))
+        given = self.check
+        return (
+            rtol if given.rtol is None else given.rtol,
+            atol if given.atol is None else given.atol,
+        )
+
+    def _unequal(self, baseline: Node, candidate: Node, name: str) -> Iterator[str]:
+        """The elements that differ, counted, with the largest difference and where it is."""
+        theirs, ours = self.baseline.array(baseline), self.candidate.array(candidate)
+        if theirs.size != ours.size:
+            yield f"{name} has {ours.size} elements on disk, and the baseline's has {theirs.size}"
+            return
+        if np.array_equal(theirs.view(np.uint8), ours.view(np.uint8)):
+            return
+        rtol, atol = self._tolerance(baseline.type)
+        allowed = max(atol, rtol * _root_mean_square(theirs, baseline.type)) if rtol else atol
+        count, worst, at = 0, -1.0, 0
+        for start in range(0, theirs.size, _CHUNK):
+            one = _wide(theirs[start : start + _CHUNK], baseline.type)
+            other = _wide(ours[start : start + _CHUNK], candidate.type)
+            apart = _apart(one, other, allowed, rtol)
+            count += int((apart >= 0).sum())
+            peak = int(apart.argmax())
+            if apart[peak] > worst:
+                worst, at = float(apart[peak]), start + peak
+        if count:
+            place = np.unravel_index(at * baseline.step, baseline.shape) if baseline.shape else ()
+            index = ", ".join(str(int(part)) for part in place)
+            pair = (_wide(side[at : at + 1], baseline.type)[0] for side in (ours, theirs))
+            found, expected = (f"{value:.6g}" for value in pair)
+            yield (
+                f"{name}: {count} of {theirs.size} elements differ by more than {rtol:g} of their "
+                f"size and {allowed:.2g}, most at [{index}], where {found} stands for {expected}"
+            )
+
+
+def _kind(node: Node) -> str:
+    return {
+        "none": "nothing",
+        "float": f"the float {node.text[:80]}",
+        "exact": f"the {node.type[:80]} {node.text[:80]}",
+        "array": f"an array of {node.type[:80]}",
+    }.get(node.kind, f"a {node.type[:80]}")
+
+
+def _form(node: Node) -> str:
+    if node.shape or node.kind == "array":
+        return f"the shape {node.shape}"
+    few = 5
+    more = ", …" if len(node.keys) > few else ""
+    return f"the parts {', '.join(key[:40] for key in node.keys[:few])}{more}"
+
+
+def _apart(one: Floats, other: Floats, allowed: float, rtol: float) -> NDArray[np.float64]:
+    """How far elements are apart where that is too far, and -1 where it is not."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = np.abs(other - one)
+        near = np.isfinite(one) & (apart <= allowed + rtol * np.abs(one)) | (one == other)
+    near |= np.isnan(one) & np.isnan(other)
+    found: NDArray[np.float64] = np.where(near, -1.0, np.nan_to_num(apart, nan=math.inf))
+    return found
+
+
+def _root_mean_square(values: NDArray[np.generic], type_: str) -> float:
+    total, count = 0.0, 0
+    for start in range(0, values.size, _CHUNK):
+        part = np.abs(_wide(values[start : start + _CHUNK], type_))
+        finite = part[np.isfinite(part)]
+        total, count = total + float(np.square(finite).sum()), count + finite.size
+    return math.sqrt(total / count) if count else 0.0
+
+
+def _wide(values: NDArray[np.generic], type_: str) -> Floats:
+    """In double precision, which holds every element of the types with a tolerance."""
+    if type_ == "bfloat16":
+        values = (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    if values.dtype.kind == "c":
+        return values.astype(np.complex128)
+    return values.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class _Output:
+    """One side's output on disk, as untrusted as the side's code."""
+
+    tree: Node
+    data: Path
+    worker: str
+
+    @classmethod
+    def read(cls, stem: Path, worker: Worker) -> _Output:
+        path = stem.with_suffix(".json")
+        try:
+            if path.stat().st_size > _MOST_JSON_BYTES:
+                raise WorkerDied(worker.name, "described its output at an impossible length")
+            tree = Node.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError, RecursionError):
+            raise WorkerDied(worker.name, "wrote no output that can be read") from None
+        return cls(tree, stem.with_suffix(".bin"), worker.name)
+
+    def array(self, node: Node) -> NDArray[np.generic]:
+        """The elements of an array, flat, read as they are needed."""
+        narrow = node.type.startswith(_NARROW_STARTS)
+        name = "<f4" if narrow else _DISK.get(node.type, node.type)
+        impossible = WorkerDied(self.worker, "wrote an output that is not as it says")
+        if min(node.at, node.size) < 0:
+            raise impossible
+        try:
+            dtype = np.dtype(name)
+            if node.size == 0:
+                return np.empty(0, dtype)
+            whole = np.memmap(self.data, dtype=np.uint8, mode="r")
+            part = whole[node.at : node.at + node.size].view(dtype)
+        except (OSError, TypeError, ValueError):
+            raise impossible from None
+        if part.nbytes != node.size or dtype.kind not in "biufc":
+            raise impossible
+        return part

@@ -1,0 +1,291 @@
+"""Both sides' outputs are compared before anything is timed: what differs is wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+import torch  # noqa: TID253 (its tensors are what is compared)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sns_gate import protocol
+from sns_gate.errors import WorkerDied
+from sns_gate.protocol import OutputWritten, Reply, Request
+from sns_gate.session.outputs import Compared, compare_outputs
+from sns_gate.types import CHECKED, OutputCheck, Side
+from sns_gate.worker.outputs import write_output
+from tests.conftest import WORK, check, commit
+
+_R = TypeVar("_R", bound=Reply)
+CASE = "square[n=2000]"
+
+
+@dataclass
+class Returning:
+    """A worker whose call returns this; ``spoil`` changes what it wrote."""
+
+    side: Side
+    value: object
+    spoil: Callable[[Path], None] = lambda _: None
+    index: int = 0
+    name: str = "worker 0"
+
+    def send(self, request: Request) -> None:
+        assert isinstance(request, protocol.WriteOutput)
+        write_output(self.value, request.stem)
+        self.spoil(Path(request.stem))
+
+    def receive(self, expected: type[_R], timeout_s: float) -> _R:
+        del timeout_s
+        found: Reply = OutputWritten(0)
+        assert isinstance(found, expected)
+        return found
+
+    def ask(self, request: Request, expected: type[_R], timeout_s: float) -> _R:
+        self.send(request)
+        return self.receive(expected, timeout_s)
+
+
+def compared(baseline: object, candidate: object, asked: OutputCheck = CHECKED) -> Compared:
+    pair = Returning("baseline", baseline), Returning("candidate", candidate)
+    return compare_outputs(pair, asked, 1, 1.0)
+
+
+def wrong(baseline: object, candidate: object, asked: OutputCheck = CHECKED) -> str:
+    found = compared(baseline, candidate, asked).wrong
+    return found.text if found else ""
+
+
+@dataclass
+class Pair:
+    left: Any
+    right: Any
+
+
+BF16 = torch.bfloat16
+ODD = torch.tensor([math.nan, math.inf, -math.inf])
+RANDOM = torch.randn(64, 64, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate"),
+    [
+        (RANDOM, RANDOM.clone()),
+        (RANDOM.to(BF16), (RANDOM * (1 + 1e-3)).to(BF16)),
+        (RANDOM, RANDOM * (1 + 1e-7)),
+        (RANDOM + 100, (RANDOM + 100) + 1e-4),
+        (RANDOM, RANDOM.t().contiguous().t()),
+        (ODD, ODD.clone()),
+        (torch.zeros(0, 3), torch.zeros(0, 3)),
+        (torch.tensor(3.0), torch.tensor(3.0)),
+        (torch.tensor([1 + 2j]), torch.tensor([1 + 2j]).conj().conj()),
+        (torch.ones(3).to(torch.float8_e4m3fn), torch.ones(3).to(torch.float8_e4m3fn)),
+        (torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2))),
+        ({"a": [1, (RANDOM, 2.0)]}, {"a": [1, (RANDOM.clone(), 2.0)]}),
+        (Pair(RANDOM, "x"), Pair(RANDOM.clone(), "x")),
+        (np.arange(5), np.arange(5)),
+        (0.1 + 0.2, 0.3),
+        (math.nan, math.nan),
+        ("text", "text"),
+    ],
+)  # fmt: skip
+def test_the_same_is_the_same(baseline: object, candidate: object) -> None:
+    assert compared(baseline, candidate) == Compared()
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "said"),
+    [
+        (RANDOM, RANDOM + 0.01, "4096 of 4096 elements differ"),
+        (RANDOM.to(BF16), (RANDOM * 1.1).to(BF16), "elements differ by more than 0.016"),
+        (RANDOM, RANDOM.to(BF16), "array of bfloat16, and the baseline's is an array of float32"),
+        (RANDOM, RANDOM[:32], r"the shape (32, 64), and the baseline's has the shape (64, 64)"),
+        (torch.arange(5), torch.tensor([0, 1, 2, 3, 5]), "1 of 5 elements differ"),
+        (torch.arange(5), torch.tensor([0, 1, 2, 3, 5]), "at [4], where 5 stands for 4"),
+        (torch.tensor([True]), torch.tensor([False]), "1 of 1 elements differ"),
+        (torch.tensor([1.0]), torch.tensor([math.nan]), "where nan stands for 1"),
+        (torch.tensor([math.nan]), torch.tensor([1.0]), "where 1 stands for nan"),
+        (torch.tensor([math.inf]), torch.tensor([-math.inf]), "where -inf stands for inf"),
+        (torch.tensor([1 + 2j]), torch.tensor([1 - 2j]), "1 of 1 elements differ"),
+        ({"a": 1}, {"b": 1}, "the parts 'b', and the baseline's has the parts 'a'"),
+        ([1, 2], [1], "the parts 0, and the baseline's has the parts 0, 1"),
+        ([1, 2], (1, 2), "a tuple, and the baseline's is a list"),
+        ({"a": [RANDOM]}, {"a": [RANDOM + 1]}, "output['a'][0]: 4096 of 4096"),
+        (Pair(1, 2), Pair(1, 3), "output[right] is 3, and the baseline's is 2"),
+        (1.0, 1.1, "output is 1.1, and the baseline's is 1.0"),
+        (1, 1.0, "output is the float 1.0, and the baseline's is the int 1"),
+        (None, RANDOM, "output is an array of float32, and the baseline's is nothing"),
+        ("a", "b", "output is 'b', and the baseline's is 'a'"),
+        (np.arange(5.0), np.arange(5.0) + 1, "5 of 5 elements differ"),
+    ],
+)  # fmt: skip
+def test_what_differs_is_said_with_where_and_how_far(
+    baseline: object, candidate: object, said: str
+) -> None:
+    assert said in wrong(baseline, candidate)
+
+
+def test_a_single_element_of_many_is_found_wherever_it_is() -> None:
+    one = torch.zeros(5_000_000)
+    other = one.clone()
+    other[4_999_999] = 1.0
+    assert "1 of 5000000 elements differ" in wrong(one, other)
+    assert "at [4999999]" in wrong(one, other)
+
+
+def test_an_element_near_zero_has_the_rounding_of_its_sum() -> None:
+    """A product summed in another order: no element is wrong, however near zero it lies."""
+    generator = torch.Generator().manual_seed(2)
+    left, right = (torch.randn(256, 4096, generator=generator) for _ in range(2))
+    product = left @ right.t()
+    order = torch.randperm(4096, generator=generator)
+    again = left[:, order] @ right[:, order].t()
+    assert not torch.equal(product, again)
+    assert compared(product, again) == Compared()
+
+
+def test_a_benchmark_may_set_its_own_tolerance() -> None:
+    assert wrong(RANDOM, RANDOM + 0.01, OutputCheck(atol=0.1)) == ""
+    assert wrong(RANDOM, RANDOM * 1.05, OutputCheck(rtol=0.1)) == ""
+    assert "differ" in wrong(RANDOM, RANDOM * (1 + 1e-7), OutputCheck(rtol=0, atol=0))
+    assert wrong(torch.arange(5), torch.arange(5) + 1, OutputCheck(atol=1)) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(None, "returns nothing"), (object(), "a builtins.object"), ([object()], "[0] is a builtins"),
+     (RANDOM.to_sparse(), "layout torch.sparse_coo")],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_said(value: object, said: str) -> None:
+    found = compared(value, value)
+    assert found.wrong is None
+    assert found.notes[0].code == "outputs-unchecked"
+    assert said in found.notes[0].text
+
+
+def test_parts_that_can_be_compared_are_beside_one_that_cannot() -> None:
+    assert "output[1] is 2" in wrong([object(), 1], [object(), 2])
+
+
+def test_of_an_array_that_is_too_large_elements_at_even_distances_are_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sns_gate.worker.outputs.MOST_BYTES", 400)
+    one = torch.zeros(10, 100)
+    other = one.clone()
+    other[5, :] = 1.0
+    assert "10 of 100 elements differ" in wrong(one, other)
+    assert "at [5, 0]" in wrong(one, other)
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=60, deadline=None)
+def test_whatever_a_worker_writes_is_refused_or_compared(text: bytes) -> None:
+    def spoil(stem: Path) -> None:
+        stem.with_suffix(".json").write_bytes(text)
+
+    pair = Returning("baseline", RANDOM), Returning("candidate", RANDOM, spoil)
+    with pytest.raises(WorkerDied, match="wrote no output"):
+        compare_outputs(pair, CHECKED, 1, 1.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"size": 1 << 40}, {"at": -8}, {"size": 16383}, {"type": "object"}, {"type": "<V8"},
+     {"at": 1 << 62}, {"size": -4}],
+)  # fmt: skip
+def test_an_array_that_is_not_as_it_says_is_refused(change: dict[str, Any]) -> None:
+    def spoil(stem: Path) -> None:
+        path = stem.with_suffix(".json")
+        path.write_text(json.dumps(json.loads(path.read_text()) | change))
+
+    pair = Returning("baseline", RANDOM, spoil), Returning("candidate", RANDOM, spoil)
+    with pytest.raises(WorkerDied, match="not as it says"):
+        compare_outputs(pair, CHECKED, 1, 1.0)
+
+
+# ------------------------------------------------------------------ in a check
+
+
+def test_a_faster_change_that_computes_something_else_is_wrong(repository: Path) -> None:
+    quick = "def work(n):\n    return n + 1\n"
+    commit(repository, {"pkg/__init__.py": quick})
+    ran = check(repository)
+    assert (ran.code, ran.verdicts) == (1, {CASE: "wrong"})
+    assert "output is the int 2001, and the baseline's is the bool True" in " ".join(
+        ran.out.split()
+    )
+    assert "say on the benchmark what may differ" in " ".join(ran.out.split())
+
+
+def test_a_benchmark_that_asks_for_no_check_says_so(repository: Path) -> None:
+    bench = """
+        from sns_gate import benchmark
+        from pkg import work
+
+        @benchmark(params={"n": [2000]}, check=False)
+        def square(n):
+            return lambda: work(n)
+    """
+    commit(repository, {"benchmarks/bench_work.py": bench})
+    other = WORK.replace("return True", "return False")
+    commit(repository, {"pkg/__init__.py": other})
+    ran = check(repository)
+    assert ran.verdicts == {CASE: "unchanged"}, ran.out
+    assert [reason.code for reason in ran.case(CASE).reasons].count("outputs-unchecked") == 1
+
+
+def test_a_change_cannot_switch_the_check_of_its_outputs_off(repository: Path) -> None:
+    bench = """
+        from sns_gate import benchmark
+        from pkg import work
+
+        @benchmark(params={"n": [2000]}, check=False)
+        def square(n):
+            return lambda: work(n)
+    """
+    other = WORK.replace("return True", "return False")
+    commit(repository, {"benchmarks/bench_work.py": bench, "pkg/__init__.py": other})
+    ran = check(repository, "--policy-from", "baseline")
+    assert ran.verdicts == {CASE: "wrong"}, ran.out
+    assert "the candidate asks for no check of outputs" in " ".join(ran.out.split())
+
+
+def test_random_work_is_seeded_alike_on_both_sides(repository: Path) -> None:
+    bench = """
+        import random
+        from sns_gate import benchmark
+        from pkg import work
+
+        @benchmark
+        def draws():
+            numbers = [random.random() for _ in range(9)]
+            return lambda: [work(2000), numbers, random.random()]
+    """
+    commit(repository, {"benchmarks/bench_work.py": bench})
+    commit(repository, {"README": "the same"})
+    assert check(repository).verdicts == {"draws": "unchanged"}
+
+
+def test_a_reference_is_held_to_the_same_output(repository: Path) -> None:
+    bench = """
+        from sns_gate import benchmark
+        from pkg import work
+
+        def plain():
+            return lambda: [work(2000), 1.0]
+
+        @benchmark(reference=plain, revisions=False, at_least=0.1)
+        def fused():
+            return lambda: [work(2000), 1.01]
+    """
+    commit(repository, {"benchmarks/bench_work.py": bench})
+    ran = check(repository, "--baseline", "HEAD")
+    assert ran.verdicts == {"fused vs plain": "wrong"}
