@@ -32,7 +32,7 @@ from sns_gate.types import (
     Verdict,
 )
 from sns_gate.verdict import ExitCode
-from sns_gate.workers import WorkerPool
+from sns_gate.workers import WorkerPool, nothing_left_in
 
 
 class Progress(session.Progress, Protocol):
@@ -75,6 +75,7 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
     progress.stage("preparing both revisions")
     with (
         scratch_folder() as scratch,
+        nothing_left_in(scratch),
         both_revisions(request.folder, request.baseline, request.candidate, scratch) as sides,
     ):
         settings, notes = _settle(request, sides)
@@ -94,7 +95,7 @@ def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateRe
 
     Both run the code as it lies in the request's folder, so no repository is needed.
     """
-    with scratch_folder() as scratch:
+    with scratch_folder() as scratch, nothing_left_in(scratch):
         settings = request.layers.over(read_file(request.folder))
         rig = FunctionsRig(request, settings, scratch)
         names = RevisionInfo(ref=request.baseline), RevisionInfo(ref=request.candidate)

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+
+_SWEEPS = 20
+
+
+@contextmanager
+def nothing_left_in(folder: Path) -> Iterator[None]:
+    """End, at the end, whatever still runs of those who were given this folder."""
+    try:
+        yield
+    finally:
+        for _ in range(_SWEEPS):
+            if not end_left_behind(lambda path: path.is_relative_to(folder)):
+                break
 
 
 def end_left_behind(is_left_behind: Callable[[Path], bool]) -> list[str]:
     """Kill what still runs of checks that are gone; whatever a worker started has its variables.
 
     Args:
-        is_left_behind: whether a path lies in the folder of a check that is gone.
+        is_left_behind: whether a path lies in the folder of a check whose processes have to end.
 
     Returns:
         What was killed, for people.

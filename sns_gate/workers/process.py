@@ -24,9 +24,30 @@ _R = TypeVar("_R", bound=Reply)
 _READ_BYTES = 1 << 16
 _POLL_S = 0.5
 _LOG_TAIL_BYTES = 2000
+#: Each sweep ends what the killed ones had started meanwhile.
+_SWEEPS = 20
 _ADAPTERS: dict[str, TypeAdapter[Reply]] = {
     kind.__name__: TypeAdapter(kind) for kind in protocol.REPLIES
 }
+
+
+def _end_descendants(pid: int) -> int:
+    """Kill what this process started, directly or not; how many there were."""
+    try:
+        victims = psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return 0
+    living = [victim for victim in victims if _alive(victim)]
+    for victim in living:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            victim.kill()
+    return len(living)
+
+
+def _alive(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
 
 
 class WorkerProcess:
@@ -109,14 +130,14 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the process and everything it started; harmless where it is already gone."""
-        victims: list[psutil.Process] = []
-        with contextlib.suppress(psutil.NoSuchProcess):
-            victims = psutil.Process(self.pid).children(recursive=True)
+        # Stopped first, so that it starts no more while its descendants are ended.
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGSTOP)
+        for _ in range(_SWEEPS):
+            if not _end_descendants(self.pid):
+                break
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        for victim in victims:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                victim.kill()
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
