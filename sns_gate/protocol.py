@@ -130,6 +130,7 @@ class Place:
     seed: int
     padding_seed: int
     recipe: Recipe | None
+    warm_up: bool = True
 
 
 @dataclass(frozen=True)

@@ -254,6 +254,9 @@ class Block(Record):
     ms: tuple[float, ...] = Field(description="time a call, milliseconds")
     device_mhz: tuple[float | None, ...] = Field(description="the device's own clock behind it")
     held_us: tuple[float | None, ...] = Field(description="how long the queue was held")
+    wall_us: tuple[float, ...] = Field(
+        (), description="how long the worker's answer took to come, by the gate's own clock"
+    )
     log_speedup: float = Field(description="median over pairs of log(baseline / candidate)")
     placing_s: float = Field(0.0, description="seconds to set up, warm up and free both sides")
     settling_s: float = Field(0.0, description="seconds until the counted samples began")
@@ -280,7 +283,8 @@ class Block(Record):
 
     @model_validator(mode="after")
     def _aligned(self) -> Self:
-        if not len(self.sides) == len(self.ms) == len(self.device_mhz) == len(self.held_us):
+        columns = (self.ms, self.device_mhz, self.held_us, self.wall_us or self.sides)
+        if any(len(column) != len(self.sides) for column in columns):
             raise ValueError("a block's columns must have one entry a sample")
         return self
 

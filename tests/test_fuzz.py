@@ -82,7 +82,8 @@ def refused(kind: type[Exception], attempt: Callable[[], _T]) -> _T | None:
         return attempt()
     except kind as error:
         said = str(error)
-    assert 10 < len(said) < 2000
+    assert 10 < len(said) < 1000
+    assert said.isprintable()
     return None
 
 

@@ -121,7 +121,7 @@ def _at(target: Target, sha: str, pull: int | None = None, source: str = "") -> 
 def _pull(payload: Mapping[str, Any]) -> int:
     number = _part(payload, "pull_request").get("number")
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise UsageError(f"the event's pull request has the number {number!r}, which is none")
+        raise UsageError(f"the event's pull request has the number {number!r:.40}, which is none")
     return number
 
 

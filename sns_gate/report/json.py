@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from sns_gate.errors import ResultFileError
+from sns_gate.report.words import plain
 from sns_gate.types import CaseResult, GateResult, Verdict
 from sns_gate.verdict import ExitCode, exit_code, judge
 
@@ -112,7 +113,7 @@ def read(path: Path) -> GateResult:
         return _consistent(GateResult.model_validate_json(text))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
+        where = plain(".".join(map(str, first["loc"])))[:80] or "the file"
         raise ResultFileError(
             f"{path} is no result of sns-gate {_schema_of(text)}: {where}: {first['msg']}; it was "
             f"cut off, edited, or written by another version"
@@ -161,5 +162,5 @@ def schema() -> str:
 
 def _schema_of(text: str) -> str:
     with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
-        return f"(schema {json.loads(text)['schema_version']})"
+        return f"(schema {json.loads(text)['schema_version']!r:.20})"
     return "(no schema version)"

@@ -7,7 +7,7 @@ import random
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from sns_gate import protocol
@@ -161,9 +161,21 @@ class _Stopwatch:
 
 
 def place_both(
-    workers: tuple[Worker, Worker], spot: Spot, recipe: Recipe | None, timeout_s: float
+    workers: tuple[Worker, Worker],
+    spot: Spot,
+    recipe: Recipe | None,
+    timeout_s: float,
+    *,
+    warm_up: bool = True,
 ) -> None:
     """Set a case up in both workers at once, on the same data at their own addresses.
+
+    Args:
+        workers: the baseline's and the candidate's.
+        spot: which data, and where.
+        recipe: how it will be sampled, None where it will not.
+        timeout_s: for it.
+        warm_up: whether it is called before anything else is asked.
 
     Raises:
         WorkerError: of the first side that failed, once both have answered.
@@ -172,7 +184,7 @@ def place_both(
     shared = (spot.seed, spot.case, spot.placement)
     for worker in workers:
         padding = stable_seed(*shared, worker.side, worker.index)
-        worker.send(protocol.Place(spot.case, stable_seed(*shared), padding, recipe))
+        worker.send(protocol.Place(spot.case, stable_seed(*shared), padding, recipe, warm_up))
     errors = []
     for worker in workers:
         try:
@@ -230,8 +242,10 @@ def _take_pair(
     """Two adjacent samples, one a side; the side that begins alternates: A B B A."""
     first, second = workers if parity % 2 == 0 else workers[::-1]
     for worker in (first, second):
+        start_ns = time.monotonic_ns()
         sample = worker.ask(protocol.TakeSample(), Sampled, timing.sample_timeout_s)
-        taken.append((worker.side, sample))
+        # Its own word for that is not needed: this process saw how long it took.
+        taken.append((worker.side, replace(sample, wall_ns=time.monotonic_ns() - start_ns)))
 
 
 def _block(
@@ -258,6 +272,7 @@ def _block(
         ms=tuple(round(sample.call_ns / 1e6, 9) for _, sample in taken),
         device_mhz=tuple(_rounded(sample.device_mhz) for _, sample in taken),
         held_us=tuple(_rounded(sample.held_ns and sample.held_ns / 1e3) for _, sample in taken),
+        wall_us=tuple(round(sample.wall_ns / 1e3, 1) for _, sample in taken),
         log_speedup=block_effect(times["baseline"], times["candidate"]),
         gpu=gpu,
         cpu=cpu,

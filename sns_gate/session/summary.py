@@ -78,18 +78,24 @@ def summarise(
         reasons=case.notes,
         seconds=round(seconds, 3),
     )
+    if isinstance(measured, Measured):
+        return _of_blocks(case, base, measured, expected)
+    reasons = (*case.notes, *measured.reasons)
     if isinstance(measured, WrongCase):
-        reasons = (*case.notes, *measured.reasons)
         return CaseOutcome(_with(base, verdict=Verdict.WRONG, reasons=reasons))
-    if isinstance(measured, BrokenCase):
-        reasons = (*case.notes, *measured.reasons)
-        raised = all(reason.code == "raised" for reason in measured.reasons)
-        if not case.known and raised and measured.sides == ("baseline",):
-            # A benchmark of something new; the baseline says so in its own words.
-            return CaseOutcome(_with(base, verdict=Verdict.ADDED, reasons=reasons))
-        return CaseOutcome(
-            _with(base, verdict=Verdict.BROKEN, broken_sides=measured.sides, reasons=reasons)
-        )
+    raised = all(reason.code == "raised" for reason in measured.reasons)
+    if not case.known and raised and measured.sides == ("baseline",):
+        # A benchmark of something new; the baseline says so in its own words.
+        return CaseOutcome(_with(base, verdict=Verdict.ADDED, reasons=reasons))
+    return CaseOutcome(
+        _with(base, verdict=Verdict.BROKEN, broken_sides=measured.sides, reasons=reasons)
+    )
+
+
+def _of_blocks(
+    case: PlannedCase, base: CaseResult, measured: Measured, expected: Expected
+) -> CaseOutcome:
+    """What a case's blocks say, where they can be believed."""
     filled = _filled(base, measured, expected)
     estimate = measured.estimate
     if estimate is None or len(measured.blocks) * 2 < expected.blocks:
@@ -105,6 +111,8 @@ def summarise(
         half_width_pct=round(100 * half_width, 4),
         detectable_pct=round(detectable_pct, 4),
     )
+    if measured.doubt is not None:
+        return CaseOutcome(_refuse(filled, measured.doubt), estimate)
     if filled.tier is MeasurementTier.C:
         return CaseOutcome(_with(filled, note="tier C"), estimate)
     return CaseOutcome(_judged(filled, judge(speedup, case.tolerance, case.at_least)), estimate)

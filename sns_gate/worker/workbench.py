@@ -128,7 +128,7 @@ class Workbench:
             self._calls.append(self._build(request.case))
         self._input_bytes = timer.allocated_bytes() - before
         for call in self._calls:
-            for _ in range(WARM_UP_CALLS):
+            for _ in range(WARM_UP_CALLS if request.warm_up else 0):
                 _refuse_promises(call())
         timer.wait()
         if request.recipe is not None:
