@@ -155,7 +155,7 @@ def _repository_of(head: Mapping[str, Any]) -> str:
 def _matching(pattern: re.Pattern[str], text: str, what: str) -> str:
     if not pattern.fullmatch(text):
         raise UsageError(
-            f"'{text[:80]}' is no {what}, so it is not known where this result belongs"
+            f"{text[:80]!r} is no {what}, so it is not known where this result belongs"
         )
     return text
 
