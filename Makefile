@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint format test-gpu clean
+.PHONY: demo test coverage lint format test-gpu clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("sns-gate needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12") if sys.version_info < (3, 11) else None'
@@ -27,6 +27,9 @@ format: $(READY)
 	$(BIN)/ruff format
 
 test: lint
+	$(BIN)/python -m pytest -m 'not gpu' -n 6
+
+coverage: $(READY)
 	$(BIN)/python -m pytest -m 'not gpu' -n 4 --cov --cov-report=term
 
 test-gpu: $(READY)

@@ -8,8 +8,10 @@ import math
 import random
 import resource
 import statistics
-import time
 from collections.abc import Sequence
+
+# Bound before the code under test is imported, which may put another in its place.
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from sns_gate.protocol import SHORT_CALL_PAIRS, Calibrated, Recipe, Sampled
@@ -52,6 +54,9 @@ class CudaTimer:
         self.uuid = str(properties.uuid)
         self.cache_bytes = int(properties.L2_cache_size)
         self._kernels = DeviceKernels()
+        # Likewise: an event's class is the code under test's to patch.
+        self._event = torch.cuda.Event
+        self._record, self._elapsed_ms = self._event.record, self._event.elapsed_time
         self._flush_bytes = max(_FLUSH_CACHES * self.cache_bytes, _MIN_FLUSH_BYTES)
         self._padding: list[torch.Tensor] = []
         self._flush: torch.Tensor | None = None
@@ -112,7 +117,7 @@ class CudaTimer:
         torch = self._torch
         self._calls, self._recipe, self._graph = calls, recipe, None
         self._events = [
-            (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
+            (self._event(enable_timing=True), self._event(enable_timing=True))
             for _ in range(recipe.regions)
         ]
         if recipe.mode == "cold":
@@ -130,7 +135,7 @@ class CudaTimer:
         held: list[int] = []
         collecting = gc.isenabled()
         gc.disable()
-        start = time.perf_counter_ns()
+        start = perf_counter_ns()
         try:
             for first in range(0, recipe.regions, recipe.batch):
                 last = min(first + recipe.batch, recipe.regions)
@@ -145,8 +150,8 @@ class CudaTimer:
         finally:
             if collecting:
                 gc.enable()
-        wall_ns = time.perf_counter_ns() - start
-        total_ns = 1e6 * math.fsum(begin.elapsed_time(end) for begin, end in self._events)
+        wall_ns = perf_counter_ns() - start
+        total_ns = 1e6 * math.fsum(self._elapsed_ms(begin, end) for begin, end in self._events)
         return Sampled(
             call_ns=total_ns / (recipe.regions * recipe.calls),
             device_mhz=self._kernels.clock_mhz(),
@@ -171,17 +176,17 @@ class CudaTimer:
     def _enqueue_region(self, region: int) -> None:
         begin, end = self._events[region]
         if self._graph is not None:
-            begin.record()
+            self._record(begin)
             self._graph.replay()
-            end.record()
+            self._record(end)
             return
         if self._recipe.mode == "cold" and self._flush is not None:
             self._flush.zero_()
         call = self._calls[region % len(self._calls)]
-        begin.record()
+        self._record(begin)
         for _ in range(self._recipe.calls):
             call()
-        end.record()
+        self._record(end)
 
     def _make_flush(self) -> None:
         if self._flush is None:
@@ -192,43 +197,43 @@ class CudaTimer:
     def _pair_ns(self, call: Call | None, *, flush: bool) -> float:
         """Device time between two events around one call, held; around nothing without one."""
         torch = self._torch
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin, end = (self._event(enable_timing=True) for _ in range(2))
         with self._kernels.hold(torch.cuda.current_stream().cuda_stream):
             if flush and self._flush is not None:
                 self._flush.zero_()
-            begin.record()
+            self._record(begin)
             if call is not None:
                 call()
-            end.record()
+            self._record(end)
         torch.cuda.synchronize()
-        return float(begin.elapsed_time(end)) * 1e6
+        return float(self._elapsed_ms(begin, end)) * 1e6
 
     def _enqueue_ns(self, call: Call) -> float:
         torch = self._torch
-        begin = torch.cuda.Event(enable_timing=True)
+        begin = self._event(enable_timing=True)
         times = []
         for _ in range(_CALIBRATION_REGIONS):
-            start = time.perf_counter_ns()
+            start = perf_counter_ns()
             if self._flush is not None:
                 self._flush.zero_()
-            begin.record()
+            self._record(begin)
             call()
-            begin.record()
-            times.append(time.perf_counter_ns() - start)
+            self._record(begin)
+            times.append(perf_counter_ns() - start)
             torch.cuda.synchronize()
         return float(statistics.median(times))
 
     def _warm_ns(self, call: Call, *, held: bool) -> float:
         torch = self._torch
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin, end = (self._event(enable_timing=True) for _ in range(2))
         stream = torch.cuda.current_stream().cuda_stream
         with self._kernels.hold(stream) if held else contextlib.nullcontext():
-            begin.record()
+            self._record(begin)
             for _ in range(_WARM_CALLS):
                 call()
-            end.record()
+            self._record(end)
         torch.cuda.synchronize()
-        return float(begin.elapsed_time(end)) * 1e6 / _WARM_CALLS
+        return float(self._elapsed_ms(begin, end)) * 1e6 / _WARM_CALLS
 
     def _can_capture(self, call: Call) -> bool:
         try:
