@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -147,19 +150,20 @@ class Repository:
         Raises:
             RevisionError: git refused, for example because the disk is full.
         """
+        # The user's hooks are about their working tree, not about ours.
+        command = ["git", "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach",
+                   "--force", str(folder), commit]  # fmt: skip
         try:
-            # The user's hooks are about their working tree, not about ours.
-            self._git.git.execute(
-                ["git", "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach",
-                 "--force", str(folder), commit]
+            # Where this is interrupted, git is ended before what it made is taken away.
+            done = subprocess.run(  # noqa: S603 (git's own arguments, and a commit)
+                command, cwd=self.root, capture_output=True, text=True, errors="replace",
+                check=False,
             )  # fmt: skip
-        except git.GitCommandError as error:
-            self._remove_worktree(folder)
-            raise RevisionError(
-                f"git could not check {commit[:9]} out into {folder}: "
-                f"{str(error.stderr).strip()}; free disk space, or mend what git names"
-            ) from None
-        try:
+            if done.returncode:
+                raise RevisionError(
+                    f"git could not check {commit[:9]} out into {folder}: "
+                    f"{done.stderr.strip()}; free disk space, or mend what git names"
+                )
             yield folder
         finally:
             self._remove_worktree(folder)
@@ -172,7 +176,12 @@ class Repository:
                 self._remove_worktree(Path(name))
 
     def _remove_worktree(self, folder: Path) -> None:
+        """Remove it, and git's record of it where git was ended before it was whole."""
         self._git.git.worktree("remove", "--force", "--force", str(folder), with_exceptions=False)
+        for record in Path(self._git.common_dir).glob("worktrees/*/gitdir"):
+            with contextlib.suppress(OSError):
+                if record.read_text(encoding="utf-8").strip() == str(folder / ".git"):
+                    shutil.rmtree(record.parent)
 
     def untracked_files(self) -> tuple[str, ...]:
         """Files of the working tree that git neither tracks nor ignores."""
