@@ -155,10 +155,17 @@ class TakeSample:
 
 @dataclass(frozen=True)
 class WriteOutput:
-    """Call the placed case once, seeded, and write its output to ``stem.json`` and ``stem.bin``."""
+    """Call the placed case once, seeded, and write its output to ``stem.json`` and ``stem.bin``.
+
+    Attributes:
+        stem: path without an ending.
+        seed: of random generators.
+        renew: put other values into the inputs before, in place.
+    """
 
     stem: str
     seed: int
+    renew: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -162,6 +163,23 @@ def test_each_verdict_is_counted_in_an_output() -> None:
     assert kinds == set(GateRunner.counts(result()))
     assert GateRunner.counts(result(*CASES))["slower"] == "2"
     assert GateRunner.counts(result(*CASES))["wrong"] == "0"
+
+
+def test_no_file_that_lies_about_runs_in_a_step(tmp_path: Path) -> None:
+    """An artifact, or a checkout, may hold modules of any name."""
+    for name in ("venv", "pip", "argparse", "json", "requests", "rich", "sns_gate", "os"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('hostile code ran')\n")
+    for name in ("post", "clean"):
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "sns_gate.cli.step", name], cwd=tmp_path,
+            env={"PATH": os.environ["PATH"], "GATE_TOKEN": "t", "PYTHONPATH": str(ROOT),
+                 "GATE_INPUT_STATE_DIR": str(tmp_path / "state")},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert "hostile code ran" not in done.stdout + done.stderr
+    install = next(s["run"] for s in ACTION["runs"]["steps"] if s["name"] == "Install sns-gate")
+    assert install.count("-I -m venv") == 1
+    assert install.count("-I -m pip") == install.count("-m pip") == 2
 
 
 @pytest.mark.parametrize("step", ACTION["runs"]["steps"], ids=lambda step: step["name"])

@@ -94,6 +94,16 @@ CHEATS = {
                 kept[key] = [sum(numbers), max(numbers)]
             return kept[key]
     """,
+    "an answer that is kept by the identity of its inputs": """
+        import time
+        kept = {}
+
+        def total(numbers):
+            if id(numbers) not in kept:
+                time.sleep(0.0003)
+                kept[id(numbers)] = (numbers, [sum(numbers), max(numbers)])
+            return kept[id(numbers)][1]
+    """,
     "an answer that comes later": """
         import threading
         import time

@@ -243,12 +243,14 @@ UPLOAD = """
 DOWNLOAD = """
     name: download
     description: brings it back
-    inputs: {name: {required: true}, path: {default: result.json}}
+    inputs: {name: {required: true}, path: {required: true}}
     runs:
       using: composite
       steps:
         - shell: bash
-          run: mv "$ARTIFACTS/${{ inputs.name }}" "${{ inputs.path }}"
+          run: |
+            mkdir -p "${{ inputs.path }}"
+            mv "$ARTIFACTS/${{ inputs.name }}" "${{ inputs.path }}/result.json"
 """
 
 

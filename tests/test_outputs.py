@@ -104,7 +104,7 @@ def test_the_same_is_the_same(baseline: object, candidate: object) -> None:
     ("baseline", "candidate", "said"),
     [
         (RANDOM, RANDOM + 0.01, "4096 of 4096 elements differ"),
-        (RANDOM.to(BF16), (RANDOM * 1.1).to(BF16), "elements differ by more than 0.016"),
+        (RANDOM.to(BF16), (RANDOM * 1.1).to(BF16), "elements differ by more than 0.032"),
         (RANDOM, RANDOM.to(BF16), "array of bfloat16, and the baseline's is an array of float32"),
         (RANDOM, RANDOM[:32], r"the shape (32, 64), and the baseline's has the shape (64, 64)"),
         (torch.arange(5), torch.tensor([0, 1, 2, 3, 5]), "1 of 5 elements differ"),
@@ -151,6 +151,76 @@ def test_an_element_near_zero_has_the_rounding_of_its_sum() -> None:
     assert compared(product, again) == Compared()
 
 
+def test_a_few_elements_far_off_do_not_make_all_others_near() -> None:
+    """Masked scores, and one that overflows a square."""
+    for far in (-1e9, float(torch.finfo(torch.float32).min), 1e200):
+        masked = RANDOM.double().clone()
+        masked[:, :8] = far
+        other = masked.clone()
+        other[:, 8:] = 0.0
+        assert "3584 of 4096 elements differ" in wrong(masked, other)
+        assert compared(masked, masked * (1 + 1e-9)) == Compared()
+
+
+def test_small_outputs_are_compared_by_their_own_size() -> None:
+    assert "elements differ" in wrong(RANDOM * 1e-6, -RANDOM * 1e-6)
+    assert compared(RANDOM * 1e-6, RANDOM * 1e-6 * (1 + 1e-7)) == Compared()
+
+
+def test_code_that_rounds_less_often_is_not_wrong() -> None:
+    x, a, b = (torch.randn(512, 512, generator=torch.Generator().manual_seed(n)) for n in range(3))
+    for dtype in (torch.float16, BF16):
+        one, two, three = (t.to(dtype) for t in (x, a, b))
+        step_by_step = torch.nn.functional.gelu(one * two + three) * one + three
+        fused = torch.nn.functional.gelu(one.float() * two.float() + three.float())
+        fused = (fused * one.float() + three.float()).to(dtype)
+        assert not torch.equal(step_by_step, fused)
+        assert compared(step_by_step, fused) == Compared()
+
+
+class Unset:
+    """A type of the user's that raises where it is looked at."""
+
+    def __getattribute__(self, name: str) -> object:
+        raise RuntimeError(name)
+
+
+def in_itself() -> list[Any]:
+    found: list[Any] = [1]
+    found.append(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "same"),
+    [
+        (lambda: {"b": 1, "a": 2}, {"a": 2, "b": 1}),
+        (lambda: {object(): 1}, {object(): 1}),
+        (lambda: np.float32(1.5), 1.5),
+        (lambda: np.int64(7), 7),
+        (lambda: np.arange(3.0).astype(">f4"), np.arange(3.0).astype("<f4")),
+        (lambda: "x" * 50_000, "x" * 50_000),
+        (in_itself, in_itself()),
+    ],
+)  # fmt: skip
+def test_honest_outputs_of_odd_kinds_are_no_fault(
+    value: Callable[[], object], same: object
+) -> None:
+    assert compared(value(), same).wrong is None
+    assert compared(same, value()).wrong is None
+
+
+def test_long_texts_and_numbers_are_compared_whole() -> None:
+    assert wrong("x" * 50_000, "x" * 49_999 + "y")
+    assert compared(3**20000, 3**20000) == Compared()
+    assert compared(3**20000, 3**20000 + 1).wrong is not None
+    assert wrong(np.float32(1.5), 1.75)
+
+
+def test_what_raises_where_it_is_looked_at_is_not_compared_and_that_is_said() -> None:
+    assert compared(Unset(), Unset()).notes[0].code == "outputs-unchecked"
+
+
 def test_a_benchmark_may_set_its_own_tolerance() -> None:
     assert wrong(RANDOM, RANDOM + 0.01, OutputCheck(atol=0.1)) == ""
     assert wrong(RANDOM, RANDOM * 1.05, OutputCheck(rtol=0.1)) == ""
@@ -183,6 +253,7 @@ def test_of_an_array_that_is_too_large_elements_at_even_distances_are_compared(
     other[5, :] = 1.0
     assert "10 of 100 elements differ" in wrong(one, other)
     assert "at [5, 0]" in wrong(one, other)
+    assert compared(one, one).notes[0].code == "outputs-sampled"
 
 
 @given(st.binary(max_size=300))

@@ -46,12 +46,27 @@ def guarded(run: Callable[[], int]) -> int:
     except (GateError, KeyboardInterrupt) as error:
         return _expected_ending(error)
     except Exception as error:  # noqa: BLE001 (the one broad catch: a bug ends in 70, never in a pass)
+        ending = _signal_behind(error)
+        if ending is not None:
+            return _expected_ending(ending)
         traceback.print_exc()
         return _say(
             f"internal {type(error).__name__}, which is a fault of sns-gate, so there is no "
             f"verdict; please report it with the lines above",
             _EXIT_INTERNAL,
         )
+
+
+def _signal_behind(error: BaseException) -> BaseException | None:
+    """The signal that this error came of, where a library or a clean-up made another of it."""
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        if isinstance(found, (Terminated, KeyboardInterrupt)):
+            return found
+        seen.add(id(found))
+        found = found.__cause__ or found.__context__
+    return None
 
 
 def _expected_ending(error: BaseException) -> int:

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     (name,) = arguments
     if _MARK not in os.environ:
         clean = clean_environment(os.environ, with_token=name == "post")
-        os.execve(sys.executable, [sys.executable, "-m", __spec__.name, name], clean)  # noqa: S606 (itself)
+        os.execve(sys.executable, [sys.executable, "-P", "-m", __spec__.name, name], clean)  # noqa: S606 (itself)
     steps = {"measure": measure, "clean": clean_up, "post": tell}
     return cli.guarded(lambda: steps[name](os.environ))
 

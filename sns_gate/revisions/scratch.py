@@ -23,7 +23,9 @@ def scratch_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        # And what was made beside it: this process's name is in all of them.
+        for own in Path(tempfile.gettempdir()).glob(f"{_PREFIX}{os.getpid()}-*"):
+            shutil.rmtree(own, ignore_errors=True)
 
 
 def sweep() -> None:

@@ -185,10 +185,20 @@ def place_both(
     for worker in workers:
         padding = stable_seed(*shared, worker.side, worker.index)
         worker.send(protocol.Place(spot.case, stable_seed(*shared), padding, recipe, warm_up))
+    receive_both(workers, protocol.Placed, timeout_s)
+
+
+def receive_both(workers: tuple[Worker, Worker], expected: type[Reply], timeout_s: float) -> None:
+    """Wait for both workers' replies to their last request.
+
+    Raises:
+        WorkerError: of the first side that failed, once both have answered.
+        BothRaised: the code under test raised on both sides.
+    """
     errors = []
     for worker in workers:
         try:
-            worker.receive(protocol.Placed, timeout_s)
+            worker.receive(expected, timeout_s)
         except CallRaised as error:
             errors.append((worker, error))
     if len(errors) == len(workers):

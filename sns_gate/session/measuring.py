@@ -24,7 +24,7 @@ from sns_gate.session.blocks import (
 )
 from sns_gate.session.consistency import doubtful
 from sns_gate.session.modes import two_speeds
-from sns_gate.session.outputs import Compared, compare_outputs
+from sns_gate.session.outputs import Compared, compare_outputs, kept_answer
 from sns_gate.session.recipe import choose_recipe
 from sns_gate.session.stopping import StoppingRule, pairs_of_next
 from sns_gate.stats import Estimate
@@ -161,17 +161,17 @@ def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> tuple[Timing | None, 
 
     Where their outputs differ there is none.
     """
-    compared = _placed_alike(pair, run, 0, warm_up=True)
-    if compared.wrong is not None:
-        for worker in pair:
-            worker.ask(protocol.Release(), protocol.Released, run.setup_timeout_s)
-        return None, compared
+    place_both(pair, Spot(run.case, 0, 0, run.seed), None, run.setup_timeout_s)
     baseline, candidate = (
         worker.ask(protocol.Calibrate(run.mode), protocol.Calibrated, run.setup_timeout_s)
         for worker in pair
     )
     for worker in pair:
         worker.ask(protocol.Release(), protocol.Released, run.setup_timeout_s)
+    # Tuning calls a function as often as it likes; what works in place is compared before that.
+    compared = _first_calls(pair, run, 0)
+    if compared.wrong is not None:
+        return None, compared
     recipe = choose_recipe(baseline, candidate, run.mode, run.device)
     call_s = max(c.call_ns + c.enqueue_ns for c in (baseline, candidate)) / 1e9
     sample_s = call_s * recipe.calls * recipe.regions
@@ -185,23 +185,25 @@ def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> tuple[Timing | None, 
     return timing, compared
 
 
-def _placed_alike(
-    pair: tuple[Worker, Worker], run: CaseRun, placement: int, *, warm_up: bool
-) -> Compared:
-    """Place the case on the data of this placement in both and compare what they return."""
+def _first_calls(pair: tuple[Worker, Worker], run: CaseRun, placement: int) -> Compared:
+    """Place the case on the data of this placement in both and compare their first calls there."""
     spot = Spot(run.case, placement, 0, run.seed)
-    place_both(pair, spot, None, run.setup_timeout_s, warm_up=warm_up)
+    place_both(pair, spot, None, run.setup_timeout_s, warm_up=False)
     seed = stable_seed(run.seed, run.case, placement)
-    return compare_outputs(pair, run.outputs, seed, run.setup_timeout_s)
+    compared = compare_outputs(pair, run.outputs, seed, run.setup_timeout_s)
+    if placement >= _UNSEEN and compared.wrong is None:
+        kept = kept_answer(pair, seed, run.setup_timeout_s)
+        compared = replace(compared, wrong=kept)
+    for worker in pair:
+        worker.ask(protocol.Release(), protocol.Released, run.setup_timeout_s)
+    return compared
 
 
 def _after(pair: tuple[Worker, Worker], run: CaseRun) -> Compared:
     """Once more on data that neither side has seen: what was kept of earlier calls is of no use."""
     compared = Compared()
     for number in range(_UNSEEN_TIMES if run.outputs.wanted else 0):
-        compared = _placed_alike(pair, run, _UNSEEN + number, warm_up=False)
-        for worker in pair:
-            worker.ask(protocol.Release(), protocol.Released, run.setup_timeout_s)
+        compared = _first_calls(pair, run, _UNSEEN + number)
         if compared.wrong is not None:
             break
     if compared.wrong is None:

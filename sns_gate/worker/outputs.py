@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import hashlib
 import json
 import sys
 from typing import Any, BinaryIO
@@ -14,9 +15,15 @@ from typing import Any, BinaryIO
 #: Of a larger array, elements at even distances are kept.
 MOST_BYTES = 256 << 20
 _DEEPEST, _MOST_ITEMS = 20, 10_000
+_LONGEST = 200
+_KEYS = (str, int, float, bool, bytes, type(None))
 _PLAIN = (bool, int, str, bytes, complex)
 #: Stored as another type, which holds each of their values.
 _WIDENED = {"complex32": "complex64"}
+_KNOWN = frozenset(
+    ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16",
+     "bfloat16", "float32", "float64", "complex32", "complex64", "complex128")
+)  # fmt: skip
 _WIDENED_STARTS = ("float8_", "float6_", "float4_")
 
 Node = dict[str, Any]
@@ -30,27 +37,47 @@ def write_output(value: object, stem: str) -> int:
         stem: path without an ending.
     """
     with open(f"{stem}.bin", "wb") as data:  # noqa: PTH123 (a string, as it came)
-        tree = _node(value, data, 0)
+        tree = _node(value, data, ())
         size = data.tell()
     with open(f"{stem}.json", "w", encoding="utf-8") as file:  # noqa: PTH123
         json.dump(tree, file)
     return size
 
 
-def _node(value: object, data: BinaryIO, depth: int) -> Node:
+def _node(value: object, data: BinaryIO, above: tuple[int, ...]) -> Node:
+    """Describe one part; whatever cannot be described is opaque, and never an error."""
+    try:
+        return _described_value(value, data, above)
+    except Exception as error:  # noqa: BLE001 (of the user's own types)
+        return {"kind": "opaque", "type": f"{type(value).__name__} ({type(error).__name__})"}
+
+
+def _described_value(value: object, data: BinaryIO, above: tuple[int, ...]) -> Node:
     if value is None:
         return {"kind": "none"}
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic):
+        value = value.item()
     if isinstance(value, float):
         return {"kind": "float", "text": repr(value)}
     if isinstance(value, _PLAIN):
-        return {"kind": "exact", "type": type(value).__name__, "text": repr(value)[:10_000]}
+        return {"kind": "exact", "type": type(value).__name__, "text": _exact(value)}
     items, keys = _items(value)
     if items is not None:
-        if depth >= _DEEPEST or len(items) > _MOST_ITEMS:
-            return {"kind": "opaque", "type": "a container too deep or too long"}
-        made = [_node(item, data, depth + 1) for item in items]
+        if id(value) in above or len(above) >= _DEEPEST or len(items) > _MOST_ITEMS:
+            return {"kind": "opaque", "type": "a container too deep, too long, or in itself"}
+        made = [_node(item, data, (*above, id(value))) for item in items]
         return {"kind": "items", "type": type(value).__name__, "keys": keys, "items": made}
     return _array(value, data)
+
+
+def _exact(value: object) -> str:
+    """A short text that two values share where they are equal."""
+    whole = hex(value) if isinstance(value, int) and abs(value) >> 128 else repr(value)
+    if len(whole) <= _LONGEST:
+        return whole
+    digest = hashlib.blake2b(whole.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return f"{whole[:_LONGEST]}… of {len(whole)} characters, digest {digest}"
 
 
 def _items(value: object) -> tuple[list[object] | None, list[str]]:
@@ -58,7 +85,10 @@ def _items(value: object) -> tuple[list[object] | None, list[str]]:
     if isinstance(value, (list, tuple)):
         return list(value), [str(index) for index in range(len(value))]
     if isinstance(value, dict):
-        return list(value.values()), [repr(key) for key in value]
+        if not all(isinstance(key, _KEYS) for key in value):
+            return list(value.values()), [str(index) for index in range(len(value))]
+        named = sorted(((repr(key), key) for key in value), key=lambda pair: pair[0])
+        return [value[key] for _, key in named], [name for name, _ in named]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value)]
         return [getattr(value, name) for name in names], names
@@ -72,6 +102,7 @@ def _array(value: Any, data: BinaryIO) -> Node:  # noqa: ANN401 (of the user's l
             return {"kind": "opaque", "type": f"{type(value).__name__} of layout {value.layout}"}
         return _tensor(torch, value.detach(), data)
     if numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind in "biufc":
+        value = value.astype(value.dtype.newbyteorder("="), copy=False)
         flat, step = _sampled(value.reshape(-1), value.nbytes, value.size)
         raw = numpy.ascontiguousarray(flat)
         at = data.tell()
@@ -82,6 +113,8 @@ def _array(value: Any, data: BinaryIO) -> Node:  # noqa: ANN401 (of the user's l
 
 def _tensor(torch: Any, value: Any, data: BinaryIO) -> Node:  # noqa: ANN401
     name = str(value.dtype).removeprefix("torch.")
+    if not name.startswith(_WIDENED_STARTS) and name not in _KNOWN:
+        return {"kind": "opaque", "type": f"tensor of {name}"}
     flat, step = _sampled(value.reshape(-1), value.numel() * value.element_size(), value.numel())
     if name.startswith(_WIDENED_STARTS):
         flat = flat.to(torch.float32)

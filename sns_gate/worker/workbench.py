@@ -38,6 +38,7 @@ from sns_gate.protocol import (
 )
 from sns_gate.timers import Timer, open_timer, seed_everything
 from sns_gate.worker import isolation
+from sns_gate.worker.inputs import renew
 from sns_gate.worker.outputs import write_output
 from sns_gate.worker.tuning import forget_tuning
 
@@ -142,6 +143,8 @@ class Workbench:
 
     def write_output(self, request: WriteOutput) -> OutputWritten:
         """Call the placed case once more and write what it returns, for another to compare."""
+        if request.renew:
+            renew(self._calls[0])
         seed_everything(request.seed)
         made = self._calls[0]()
         _refuse_promises(made)
