@@ -129,6 +129,8 @@ class Answers:
             "label": {"name": event.label, "color": "d93f0b"},
             "performed_via_github_app": self._app_of(event.actor),
         }
+        if not event.label:
+            del shown["label"]
         return shown
 
     def commit(self, commit: Commit) -> Json:

@@ -64,11 +64,11 @@ class Status:
 
 @dataclass
 class LabelEvent:
-    """Who set a label or took it off, and when."""
+    """Who set a label or took it off, or put a head in another's place, and when."""
 
     id: int
     number: int
-    event: Literal["labeled", "unlabeled"]
+    event: Literal["labeled", "unlabeled", "head_ref_force_pushed"]
     actor: str
     label: str
     created_at: datetime
@@ -190,6 +190,8 @@ class Repository:
         commit = self.add_commit(new_head_sha, message, author or pull.author, [parent])
         pull.commits = [*([] if force else pull.commits), new_head_sha]
         pull.head_sha = new_head_sha
+        if force:
+            self._labelled(number, "head_ref_force_pushed", "", commit.author or pull.author)
         pull.updated_at = commit.committed_at
         merged = hashlib.sha1(f"{pull.base_sha} {new_head_sha}".encode(), usedforsecurity=False)
         pull.merge_commit_sha = merged.hexdigest()
@@ -254,7 +256,11 @@ class Repository:
         return self.now
 
     def _labelled(
-        self, number: int, event: Literal["labeled", "unlabeled"], name: str, by: str
+        self,
+        number: int,
+        event: Literal["labeled", "unlabeled", "head_ref_force_pushed"],
+        name: str,
+        by: str,
     ) -> LabelEvent:
         self._meet(by)
         told = LabelEvent(next(self._ids), number, event, by, name, self.tick())

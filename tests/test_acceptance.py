@@ -90,6 +90,12 @@ def by_committer(fake: FakeGitHub) -> None:
     fake.label(PULL, LABEL, "octavia")
 
 
+def by_co_author(fake: FakeGitHub) -> None:
+    said = "Faster\n\nCo-authored-by: Octavia <1+octavia@users.noreply.github.com>"
+    fake.add_commit(HEAD, said, "ada")
+    fake.label(PULL, LABEL, "octavia")
+
+
 def taken_off(fake: FakeGitHub) -> None:
     fake.label(PULL, LABEL, "octavia")
     fake.unlabel(PULL, LABEL, "octavia")
@@ -116,7 +122,8 @@ def only_said(fake: FakeGitHub) -> None:
 
 @pytest.mark.parametrize(
     "act",
-    [by_author, by_reader, by_app, by_committer, taken_off, author_after_reviewer, other_label,
+    [by_author, by_reader, by_app, by_committer, by_co_author, taken_off,
+     author_after_reviewer, other_label,
      own_word, only_said],
 )  # fmt: skip
 def test_what_accepts_nothing(hub: FakeGitHub, act: Callable[[FakeGitHub], None]) -> None:
@@ -144,6 +151,42 @@ def test_a_push_after_the_label_has_to_be_accepted_again(hub: FakeGitHub) -> Non
     hub.unlabel(PULL, LABEL, "octavia")
     hub.label(PULL, LABEL, "octavia")
     assert checked(hub, result(*SLOW), NEXT, "3.1").result.conclusion == "success"
+
+
+def test_a_commit_that_comes_back_is_not_covered_by_a_label_on_another(hub: FakeGitHub) -> None:
+    """Checked, taken back, and pushed again once the label is there."""
+    hub.push(PULL, NEXT)
+    checked(hub, result(*SLOW), NEXT)
+    hub.pulls[PULL].commits, hub.pulls[PULL].head_sha = [HEAD], HEAD  # taken back
+    checked(hub, result(*SLOW), HEAD, "2.1")
+    hub.label(PULL, LABEL, "octavia")
+    assert checked(hub, result(*SLOW), HEAD, "3.1").result.conclusion == "success"
+    hub.push(PULL, NEXT)
+    late = checked(hub, result(*SLOW), NEXT, "4.1")
+    assert late.result.conclusion == "failure"
+    assert "another commit had been checked last" in late.notes[0]
+
+
+def test_a_head_put_in_anothers_place_has_to_be_accepted_again(hub: FakeGitHub) -> None:
+    checked(hub, result(*SLOW))
+    hub.label(PULL, LABEL, "octavia")
+    hub.push(PULL, HEAD, force=True)
+    assert checked(hub, result(*SLOW), run="2.1").result.conclusion == "failure"
+
+
+def test_a_check_that_did_not_finish_shows_nobody_any_numbers(hub: FakeGitHub) -> None:
+    checked(hub, result(*SLOW[:1], complete=False))
+    hub.label(PULL, LABEL, "octavia")
+    assert checked(hub, result(*SLOW), run="2.1").result.conclusion == "failure"
+
+
+def test_where_it_is_not_known_who_wrote_a_commit_no_label_counts(hub: FakeGitHub) -> None:
+    hub.add_commit(HEAD, "Faster", None)
+    checked(hub, result(*SLOW))
+    hub.label(PULL, LABEL, "octavia")
+    found = checked(hub, result(*SLOW), run="2.1")
+    assert found.result.conclusion == "failure"
+    assert "no account that GitHub knows" in found.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """Who lets a slower or removed case pass: read from GitHub, never from the code under test.
 
 A label counts where somebody set it who may write to the repository, wrote no commit of the pull
-request, and could have seen the numbers: after this commit's first check was complete. So a later
-push is not covered by an earlier label. A trailer is its author's own word and counts only where
-the baseline's settings say ``accept = "trailer"``.
+request, and could have seen the numbers: this commit's check was the last one that was complete
+then. So neither a later push nor an earlier one that comes back is covered by a label. A trailer is
+its author's own word and counts only where the baseline's settings say ``accept = "trailer"``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from sns_gate.config import FILES, Settings, parse_files, resolve
 from sns_gate.errors import ConfigError, PostDenied, PostError
 from sns_gate.github.client import Api
 from sns_gate.github.event import Target
+from sns_gate.github.marker import is_unfinished
 from sns_gate.types import Acceptance, GateResult
 from sns_gate.verdict import ACCEPTABLE, accept
 
 LABEL = "perf-accepted"
 _MAY_WRITE = ("admin", "maintain", "write")
 _TRAILER = re.compile(r"^Perf-Accept:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+_TOGETHER = re.compile(r"^Co-authored-by:(.*)$", re.MULTILINE | re.IGNORECASE)
+_MOST_COMMITS = 100
 _NOT_FOUND = 404
 
 
@@ -124,46 +127,61 @@ class _Looking:
     ) -> tuple[str | None, str]:
         """Who set the label rightly, or why the one that is there does not count."""
         last: Mapping[str, Any] | None = None
+        forced = ""
         for event in self._api.pages(f"/issues/{self._number}/events"):
             if (event.get("label") or {}).get("name") == LABEL:
                 last = event if event["event"] == "labeled" else None
+            elif event["event"] == "head_ref_force_pushed":
+                forced = str(event["created_at"])
         if last is None:
             return None, ""
         login = str((last.get("actor") or {}).get("login") or "")
-        problem = self._problem(login, str(last["created_at"]), pull, commits)
+        at = str(last["created_at"])
+        problem = self._who(login, pull, commits) or self._when(at, forced, commits)
         if problem:
             return None, f"the label {LABEL}, set by {login or 'nobody'}, does not count: {problem}"
         return login, ""
 
-    def _problem(
-        self, login: str, at: str, pull: Mapping[str, Any], commits: list[Mapping[str, Any]]
-    ) -> str:
-        writers = {str((entry.get("author") or {}).get("login")) for entry in commits}
-        writers |= {str((entry.get("committer") or {}).get("login")) for entry in commits}
-        writers.add(str((pull.get("user") or {}).get("login")))
+    def _who(self, login: str, pull: Mapping[str, Any], commits: list[Mapping[str, Any]]) -> str:
+        """Why this person cannot accept, empty where they can."""
+        if int(pull.get("commits", 0)) > len(commits):
+            return "there are more commits than GitHub lists, so who wrote them is not known"
+        writers = {str((pull.get("user") or {}).get("login"))}
+        for entry in commits:
+            for part in ("author", "committer"):
+                if not entry.get(part):
+                    return f"the {part} of {entry['sha'][:9]} is no account that GitHub knows"
+                writers.add(str(entry[part].get("login")))
+            others = _TOGETHER.findall(entry["commit"]["message"])
+            if any(login.lower() in other.lower() for other in others):
+                writers.add(login)
         if login in writers:
             return "whoever wrote a change cannot accept its slowdown; somebody else has to"
-        checked = self._first_check()
-        if not checked or at <= checked:
-            return (
-                "it was set before this commit's first check was complete, so nobody had seen its "
-                "numbers; remove it and set it again"
-            )
-        level = self._permission(login)
-        if level not in _MAY_WRITE:
-            return "that takes write permission"
+        return "" if self._permission(login) in _MAY_WRITE else "that takes write permission"
+
+    def _when(self, at: str, forced: str, commits: list[Mapping[str, Any]]) -> str:
+        """Why a label of this time is of other numbers, empty where it is of this commit's."""
+        again = "remove it and set it again"
+        mine = [time for time in self._checks(self._target.sha) if time < at]
+        if not mine or at <= forced:
+            return f"nobody had seen this commit's numbers when it was set; {again}"
+        if len(commits) > _MOST_COMMITS:
+            return f"there are more than {_MOST_COMMITS} commits; squash them, then {again}"
+        for entry in commits:
+            if entry["sha"] != self._target.sha:
+                theirs = [time for time in self._checks(entry["sha"]) if time < at]
+                if max(theirs, default="") >= max(mine):
+                    return f"another commit had been checked last when it was set; {again}"
         return ""
 
-    def _first_check(self) -> str:
-        """When our first check of this commit was complete, empty where there is none yet."""
-        path = f"/commits/{self._target.sha}/check-runs"
+    def _checks(self, sha: str) -> list[str]:
+        """When our checks of a commit were complete; those that did not finish do not count."""
         query = {"check_name": self._name, "filter": "all"}
-        times = [
+        return [
             str(entry["completed_at"])
-            for entry in self._api.pages(path, "check_runs", **query)
-            if entry.get("completed_at")
+            for entry in self._api.pages(f"/commits/{sha}/check-runs", "check_runs", **query)
+            if entry.get("completed_at") and not is_unfinished(str(entry.get("external_id")))
         ]
-        return min(times, default="")
 
     def _permission(self, login: str) -> str:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+_UNFINISHED = "/unfinished"
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,50}")
 _LINE = re.compile(
     r"<!-- sns-gate name=([A-Za-z0-9._-]{1,50}) sha=([0-9a-f]{40,64}) at=([0-9T:+-]{1,40}) -->"
@@ -34,6 +35,16 @@ def find(body: str) -> Marker | None:
     """The marker that a comment begins with, None where it is none of ours."""
     found = _LINE.match(body)
     return Marker(*found.groups()) if found else None
+
+
+def check_id(run_id: str, name: str, *, complete: bool) -> str:
+    """What our check run of a workflow run is known by; an unfinished check says so."""
+    return f"{run_id}/{name}" + ("" if complete else _UNFINISHED)
+
+
+def is_unfinished(id_: str) -> bool:
+    """Whether a check run of this id was of a check that did not finish."""
+    return id_.endswith(_UNFINISHED)
 
 
 def is_name(text: str) -> bool:

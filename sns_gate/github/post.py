@@ -10,7 +10,7 @@ from typing import Any
 from sns_gate.errors import PostError, PostUnreachable
 from sns_gate.github.client import Api
 from sns_gate.github.event import Target
-from sns_gate.github.marker import Marker, find
+from sns_gate.github.marker import Marker, check_id, find
 from sns_gate.report import markdown, words
 from sns_gate.types import CaseResult, GateResult, Verdict
 
@@ -142,7 +142,7 @@ def _newer(ours: Mapping[str, Any], marker: Marker) -> bool:
 
 def _check(posted: Posted, result: GateResult, target: Target, wanted: Wanted, api: Api) -> Posted:
     """One check run a workflow run and name, complete from the start."""
-    id_ = f"{target.run_id}/{wanted.name}"
+    id_ = check_id(target.run_id, wanted.name, complete=result.complete)
     listed = _annotations(result.cases)
     first, rest = listed[:_ANNOTATIONS_A_REQUEST], listed[_ANNOTATIONS_A_REQUEST:]
     body: dict[str, object] = {
