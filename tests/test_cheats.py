@@ -6,13 +6,14 @@ honest twin is judged as anything else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from sns_gate.session.consistency import doubtful
-from sns_gate.types import Block
-from tests.conftest import check, commit, new_repository
+from sns_gate.types import Block, CaseResult
+from tests.conftest import Ran, check, commit, new_repository
 
 BENCH = """
     import random
@@ -24,7 +25,6 @@ BENCH = """
         numbers = [random.randrange(1000) for _ in range(n)]
         return lambda: pkg.total(numbers)
 """
-CASE = "total[n=200]"
 HONEST = """
     import time
 
@@ -241,33 +241,60 @@ TWINS = {
 }
 
 
-@pytest.fixture
-def honest(tmp_path: Path) -> Path:
-    return new_repository(tmp_path / "repo", {"pkg.py": HONEST, "benchmarks/bench_total.py": BENCH})
+#: These reach for their worker, which other cases share.
+ALONE = (
+    "a clock that stands still", "a worker that says less", "a reply that is rewritten",
+    "replies written to every descriptor", "a frozen worker", "the exit of the worker",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("cheat", CHEATS)
-def test_who_cheats_is_not_faster(honest: Path, cheat: str) -> None:
-    commit(honest, {"pkg.py": CHEATS[cheat]})
-    ran = check(honest)
-    found = ran.verdicts[CASE]
+def judged(folder: Path, candidates: Mapping[str, str]) -> tuple[Ran, dict[str, CaseResult]]:
+    """One check of honest modules against these, a case each; results by the candidates' names."""
+    names = {f"pkg{n}": name for n, name in enumerate(candidates)}
+    benches = {
+        f"benchmarks/bench_{module}.py": BENCH.replace("import pkg", f"import {module} as pkg")
+        .replace("def total", f"def {module}")
+        for module in names
+    }  # fmt: skip
+    modules = {f"{module}.py": HONEST for module in names}
+    repository = new_repository(folder / "repo", modules | benches)
+    commit(repository, {f"{module}.py": candidates[name] for module, name in names.items()})
+    ran = check(repository)
+    assert ran.result is not None, ran.out + ran.err
+    return ran, {names[case.id.partition("[")[0]]: case for case in ran.result.cases}
+
+
+@pytest.mark.parametrize("cheat", ALONE)
+def test_who_reaches_for_the_worker_is_not_faster(tmp_path: Path, cheat: str) -> None:
+    ran, found = judged(tmp_path, {cheat: CHEATS[cheat]})
+    verdict = found[cheat].verdict.value
     if cheat in WITHOUT_EFFECT:
-        assert found in ("unchanged", "refused"), ran.out
+        assert verdict in ("unchanged", "refused"), ran.out
     else:
-        assert found in ("wrong", "refused", "broken"), ran.out
+        assert verdict in ("wrong", "refused", "broken"), ran.out
         assert ran.code in (1, 3), ran.out + ran.err
 
 
-@pytest.mark.parametrize("twin", TWINS)
-def test_who_is_honest_is_judged(honest: Path, twin: str) -> None:
-    commit(honest, {"pkg.py": TWINS[twin]})
-    ran = check(honest)
-    case = ran.case(CASE)
-    if case.note == "tier C":  # other work on this machine, which is no fault of theirs
-        assert case.speedup is not None
-        assert case.speedup.low > 1
-        return
-    assert (ran.code, ran.verdicts) == (0, {CASE: "faster"}), ran.out + ran.err
+def test_who_cheats_is_not_faster(tmp_path: Path) -> None:
+    cheats = {name: text for name, text in CHEATS.items() if name not in ALONE}
+    ran, found = judged(tmp_path, cheats)
+    passed = {name: case.verdict.value for name, case in found.items()
+              if case.verdict.value not in ("wrong", "refused", "broken")}  # fmt: skip
+    assert not passed, ran.out
+    assert len(found) == len(cheats) > 8
+    by_contention = [name for name, case in found.items() if case.note == "tier C"]
+    assert not by_contention, "refused for what it does, and not for what others do here"
+
+
+def test_who_is_honest_is_judged(tmp_path: Path) -> None:
+    ran, found = judged(tmp_path, TWINS)
+    for name, case in found.items():
+        if case.note == "tier C":  # other work on this machine, which is no fault of theirs
+            assert case.speedup is not None, name
+            assert case.speedup.low > 1, name
+        else:
+            assert case.verdict.value == "faster", f"{name}: {ran.out}"
+    assert len(found) == len(TWINS)
 
 
 # ------------------------------------------------------------------ claims and the wall
@@ -310,6 +337,6 @@ def test_a_gain_that_is_not_seen_from_outside_is_doubted() -> None:
 
 
 def test_what_is_noise_is_not_doubted() -> None:
-    noisy = [block((1000, 900), (1200, 1200 + 400 * (n % 2))) for n in range(6)]
+    noisy = [block((1000, 900), (1200, 1100 + 400 * (n % 2))) for n in range(6)]
     assert doubtful(noisy, 1) is None
     assert doubtful([block((1000, 100), (1200, 1200))] * 2, 1) is None, "two blocks say nothing"

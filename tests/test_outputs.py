@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Callable
@@ -18,8 +19,9 @@ from hypothesis import strategies as st
 from sns_gate import protocol
 from sns_gate.errors import WorkerDied
 from sns_gate.protocol import OutputWritten, Reply, Request
-from sns_gate.session.outputs import Compared, compare_outputs
+from sns_gate.session.outputs import Compared, compare_outputs, kept_answer
 from sns_gate.types import CHECKED, OutputCheck, Side
+from sns_gate.worker.inputs import renew
 from sns_gate.worker.outputs import write_output
 from tests.conftest import WORK, check, commit
 
@@ -360,3 +362,57 @@ def test_a_reference_is_held_to_the_same_output(repository: Path) -> None:
     commit(repository, {"benchmarks/bench_work.py": bench})
     ran = check(repository, "--baseline", "HEAD")
     assert ran.verdicts == {"fused vs plain": "wrong"}
+
+
+@dataclass
+class Answering(Returning):
+    """A worker whose call answers by its inputs, which are renewed when that is asked."""
+
+    numbers: list[float] | None = None
+    answer: Callable[[list[float]], object] = lambda numbers: numbers
+
+    def send(self, request: Request) -> None:
+        assert isinstance(request, protocol.WriteOutput)
+        assert self.numbers is not None
+        numbers = self.numbers
+        if request.renew:
+            assert renew(lambda: numbers) == 1
+        write_output(self.answer(numbers), request.stem)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "kept"),
+    [
+        (sum, sum, False),
+        (sum, lambda _: 6.0, True),
+        (lambda _: 6.0, lambda _: 6.0, False),
+        (lambda _: 6.0, sum, False),
+    ],
+)
+def test_an_answer_that_does_not_follow_its_inputs_is_seen(
+    baseline: Callable[[list[float]], object],
+    candidate: Callable[[list[float]], object],
+    *,
+    kept: bool,
+) -> None:
+    pair = (
+        Answering("baseline", None, numbers=[1.0, 2.0, 3.0], answer=baseline),
+        Answering("candidate", None, numbers=[1.0, 2.0, 3.0], answer=candidate),
+    )
+    found = kept_answer(pair, 1, 1.0)
+    assert (found is not None) is kept
+
+
+def test_inputs_of_every_kind_are_renewed_wherever_a_callable_holds_them() -> None:
+    tensor, array, numbers = torch.arange(3.0), np.arange(3.0), [1, 2, 3]
+    index, names = torch.arange(3), ["a", "b"]
+
+    def call(default: object = array) -> object:
+        return tensor, default, numbers, index, names
+
+    assert renew(functools.partial(call)) == 3
+    assert tensor.tolist() == [2, 0, 1]
+    assert array.tolist() == [2, 0, 1]
+    assert numbers == [4, 2, 3]
+    assert (index.tolist(), names) == ([0, 1, 2], ["a", "b"]), "what is no quantity stays"
+    assert tensor._version == 0
