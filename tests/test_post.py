@@ -343,3 +343,15 @@ def test_workflow_commands_cannot_be_forged_by_names(hub: FakeGitHub, tmp_path: 
     assert len(commands) == 1
     assert commands[0].startswith("::error file=benchmarks/bench_x.py,line=12,title=x ")
     assert "%0A" not in commands[0].replace("%250A", "")
+
+
+@pytest.mark.parametrize("fault", [*LASTING, *TRANSIENT])
+def test_where_the_pull_request_cannot_be_found_the_rest_is_posted(
+    hub: FakeGitHub, fault: Fault
+) -> None:
+    hub.fail("GET", "/pulls$", fault, times=99)
+    target = Target(hub.url, hub.name, HEAD, None, run_id="1.1")
+    posted = told(hub, target=target)
+    assert posted.failures
+    assert len(hub.check_runs) == 1
+    assert not ours(hub)
