@@ -14,11 +14,10 @@ from studies.launches import add_launches, launch
 LAUNCHES = 4
 #: One call more in so many, by benchmark (``studies/zoo/planted``).
 PLANTED_PCT = {"seen": 100 / 66, "within": 100 / 333}
-PROCESSES = 6
 
 
 def _once(number: int) -> dict[str, Any]:
-    return launch("planted", 1, "--seed", str(number), "--processes", str(PROCESSES))
+    return launch("planted", 1, "--seed", str(number))
 
 
 def _said(found: dict[str, Any]) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import git
@@ -64,14 +65,9 @@ class Checkout:
                 return known
         if ref.startswith("-"):
             raise RevisionError(f"'{ref}' is no revision; name a commit, a branch or a tag")
-        depth = ("--depth=1",) if self._shallow else ()
-        try:
-            self._git.fetch(*depth, "--no-tags", "origin", ref)
-        except git.GitCommandError as error:
-            raise RevisionError(
-                f"the baseline {ref} could not be fetched: {str(error.stderr).strip()}; name "
-                f"a commit, a branch or a tag of this repository"
-            ) from None
+        self._fetch(
+            ref, self._shallow_or_whole(), "name a commit, a branch or a tag of this repository"
+        )
         return str(self._git.rev_parse("FETCH_HEAD"))
 
     def fetch(self, event: Event) -> None:
@@ -83,19 +79,26 @@ class Checkout:
         wanted = event.baseline
         if wanted is not None and self._knows(wanted):
             return
+        mend = "give actions/checkout 'fetch-depth: 0'"
+        if wanted is None:
+            if self._shallow:
+                self._fetch("", ("--unshallow", "--tags"), mend)
+        elif wanted.endswith("^1"):
+            self._fetch(wanted.removesuffix("^1"), ("--depth=2", "--no-tags"), mend)
+        else:
+            self._fetch(wanted, self._shallow_or_whole(), mend)
+
+    def _shallow_or_whole(self) -> tuple[str, ...]:
+        """One commit where the history is shallow, and never less than there is of a full one."""
+        return ("--depth=1", "--no-tags") if self._shallow else ("--no-tags",)
+
+    def _fetch(self, ref: str, options: Sequence[str], mend: str) -> None:
         try:
-            if wanted is None:
-                if self._shallow:
-                    self._git.fetch("--unshallow", "--tags", "origin")
-            elif wanted.endswith("^1"):
-                self._git.fetch("--depth=2", "--no-tags", "origin", wanted.removesuffix("^1"))
-            else:
-                depth = ("--depth=1",) if self._shallow else ()
-                self._git.fetch(*depth, "--no-tags", "origin", wanted)
+            self._git.fetch(*options, "origin", *([ref] if ref else []))
         except git.GitCommandError as error:
             raise RevisionError(
-                f"the baseline {wanted or 'tag'} could not be fetched: "
-                f"{str(error.stderr).strip()}; give actions/checkout 'fetch-depth: 0'"
+                f"the baseline {ref or 'tag'} could not be fetched: "
+                f"{str(error.stderr).strip()}; {mend}"
             ) from None
 
     def drop_credentials(self) -> None:
