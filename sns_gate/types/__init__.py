@@ -1,0 +1,50 @@
+"""What a check says, as frozen data that any renderer can work from."""
+
+from sns_gate.types.blocks import Block, CaseEvidence, CpuEvidence, GpuEvidence
+from sns_gate.types.result import (
+    CHECKED,
+    Acceptance,
+    CaseResult,
+    GateResult,
+    Measurement,
+    OutputCheck,
+    RevisionInfo,
+    Speedup,
+)
+from sns_gate.types.timings import ComparisonResult, EnvironmentFingerprint, TimingResult
+from sns_gate.types.words import (
+    SIDES,
+    Conclusion,
+    MeasurementTier,
+    Outcome,
+    Reason,
+    Record,
+    Side,
+    Verdict,
+)
+
+__all__ = [
+    "CHECKED",
+    "SIDES",
+    "Acceptance",
+    "Block",
+    "CaseEvidence",
+    "CaseResult",
+    "ComparisonResult",
+    "Conclusion",
+    "CpuEvidence",
+    "EnvironmentFingerprint",
+    "GateResult",
+    "GpuEvidence",
+    "Measurement",
+    "MeasurementTier",
+    "Outcome",
+    "OutputCheck",
+    "Reason",
+    "Record",
+    "RevisionInfo",
+    "Side",
+    "Speedup",
+    "TimingResult",
+    "Verdict",
+]
