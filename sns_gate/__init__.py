@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sns_gate import env as env
     from sns_gate import stats as stats
     from sns_gate import telemetry as telemetry
-    from sns_gate.discovery import benchmark as benchmark
+    from sns_gate.benchmarks import benchmark as benchmark
     from sns_gate.timing import compare as compare
     from sns_gate.timing import measure as measure
     from sns_gate.types import ComparisonResult as ComparisonResult
@@ -25,7 +25,7 @@ _LAZY = {
     "EnvironmentFingerprint": "sns_gate.types",
     "MeasurementTier": "sns_gate.types",
     "TimingResult": "sns_gate.types",
-    "benchmark": "sns_gate.discovery",
+    "benchmark": "sns_gate.benchmarks",
     "compare": "sns_gate.timing",
     "measure": "sns_gate.timing",
 }

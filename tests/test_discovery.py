@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sns_gate import benchmark, discovery
+from sns_gate import benchmark, benchmarks, discovery
 
 
 def load(folder: Path, text: str, name: str = "bench_x.py") -> list[discovery.Case]:
@@ -66,7 +66,7 @@ def test_a_setup_that_returns_no_callable_says_what_to_return() -> None:
     def setup() -> Any:  # noqa: ANN401
         return 3
 
-    case = discovery.cases_of(discovery._registered[-1])[0]
+    case = discovery.cases_of(benchmarks.registered[-1])[0]
     with pytest.raises(
         TypeError, match="'nothing' returned int, so there is nothing to time; return a"
     ):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sns_gate.discovery import benchmark, cases_of, load_file
+from sns_gate.benchmarks import benchmark
+from sns_gate.discovery import cases_of, load_file
 from sns_gate.types import Speedup, Verdict
 from sns_gate.verdict import judge
 from tests.conftest import QUICK, WORK, Ran, check, commit, sns_gate
