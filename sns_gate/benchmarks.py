@@ -11,6 +11,9 @@ from typing import Any, TypeVar, overload
 MODES = ("auto", "cold", "warm")
 
 Setup = Callable[..., Any]
+#: Compares what both sides returned: says in a text what differs, returns False, or raises
+#: AssertionError; None and True mean that they are alike.
+Comparator = Callable[[Any, Any], "bool | str | None"]
 _F = TypeVar("_F", bound=Setup)
 
 #: In the order in which their decorators ran; ``discovery.load_file`` takes its share of it.
@@ -32,9 +35,11 @@ class Benchmark:
         reference: set-up of another implementation to compare with, None where there is none.
         at_least: speedup over the reference that is asked for, None where the tolerance says it.
         revisions: whether the two revisions are compared; without, the reference alone is.
-        check: whether both sides' outputs are compared.
+        check: whether both sides' outputs are compared, or the benchmark's own way to do it.
         rtol: relative tolerance of that, None for the type's own.
         atol: absolute tolerance, likewise.
+        poison: overwrite what the callable returned before it is called and checked again.
+        memory_tolerance: overrides the configured one, None where it does not.
     """
 
     setup: Setup
@@ -47,9 +52,11 @@ class Benchmark:
     reference: Setup | None = None
     at_least: float | None = None
     revisions: bool = True
-    check: bool = True
+    check: bool | Comparator = True
     rtol: float | None = None
     atol: float | None = None
+    poison: bool = False
+    memory_tolerance: float | None = None
 
 
 @overload
@@ -64,9 +71,11 @@ def benchmark(
     reference: Setup | None = None,
     at_least: float | None = None,
     revisions: bool = True,
-    check: bool = True,
+    check: bool | Comparator = True,
     rtol: float | None = None,
     atol: float | None = None,
+    poison: bool = False,
+    memory_tolerance: float | None = None,
 ) -> Callable[[_F], _F]: ...
 
 
@@ -81,9 +90,11 @@ def benchmark(  # noqa: PLR0913 (everything that a benchmark may say, by name al
     reference: Setup | None = None,
     at_least: float | None = None,
     revisions: bool = True,
-    check: bool = True,
+    check: bool | Comparator = True,
     rtol: float | None = None,
     atol: float | None = None,
+    poison: bool = False,
+    memory_tolerance: float | None = None,
 ) -> _F | Callable[[_F], _F]:
     """Mark a set-up function as a benchmark.
 
@@ -103,19 +114,28 @@ def benchmark(  # noqa: PLR0913 (everything that a benchmark may say, by name al
             faster than it (default: no slower than it by more than the tolerance).
         revisions: whether the two revisions are compared as well; ``False`` leaves the reference.
         check: compare what both sides' callables return for the same seeded inputs; where it
-            differs the case is ``wrong``. ``False`` is for work that is random by its nature.
+            differs the case is ``wrong``. ``False`` is for work that is random by its nature. A
+            function of two arguments, the baseline's output and the candidate's, compares in its
+            own way: it returns what differs as a text, returns ``False``, or raises
+            ``AssertionError`` as ``torch.testing.assert_close`` does.
         rtol: relative tolerance of that (default: ``torch.testing``'s for the type).
         atol: absolute tolerance (default: likewise, and at least ``rtol`` times the output's root
             mean square).
+        poison: before a last check, overwrite the arrays that the callable returned, so that one
+            that only returns what it once computed is ``wrong``. Not for a callable that returns
+            its own inputs.
+        memory_tolerance: largest increase in peak GPU memory to let pass for these cases.
 
     Raises:
         ValueError: an empty parameter, a tolerance outside (0, 1), an unknown mode, ``at_least``
-            or ``revisions=False`` without a reference, or ``rtol`` or ``atol`` that is negative.
+            or ``revisions=False`` without a reference, ``rtol`` or ``atol`` that is negative or
+            stands beside a comparator, or a ``memory_tolerance`` that is negative.
+        TypeError: ``check`` is neither a truth value nor a function.
     """
     _refuse_unclear(reference, at_least, revisions=revisions)
-    for far in (rtol, atol):
-        if far is not None and not 0 <= far < math.inf:
-            raise ValueError(f"rtol and atol are tolerances of outputs, 0 or more, got {far}")
+    _refuse_unclear_check(check, rtol, atol)
+    if memory_tolerance is not None and not 0 <= memory_tolerance < math.inf:
+        raise ValueError(f"memory_tolerance is a share, such as 0.1, got {memory_tolerance}")
     if tolerance is not None and not 0 < tolerance < 1:
         raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
     if mode not in MODES:
@@ -141,6 +161,8 @@ def benchmark(  # noqa: PLR0913 (everything that a benchmark may say, by name al
                 check=check,
                 rtol=rtol,
                 atol=atol,
+                poison=poison,
+                memory_tolerance=memory_tolerance,
             )
         )
         return setup
@@ -156,3 +178,21 @@ def _refuse_unclear(reference: Setup | None, at_least: float | None, *, revision
         )
     if at_least is not None and not 0 < at_least < math.inf:
         raise ValueError(f"at_least is a speedup, such as 1.2, got {at_least}")
+
+
+def _refuse_unclear_check(
+    check: bool | Comparator,  # noqa: FBT001 (as the decorator takes it)
+    rtol: float | None,
+    atol: float | None,
+) -> None:
+    if not isinstance(check, bool) and not callable(check):
+        raise TypeError(f"check is True, False or a function of both outputs, got {check!r}")
+    given = [far for far in (rtol, atol) if far is not None]
+    if given and callable(check):
+        raise ValueError(
+            "rtol and atol are of the gate's own comparison, and check= names another; leave them "
+            "to that function"
+        )
+    for far in given:
+        if not 0 <= far < math.inf:
+            raise ValueError(f"rtol and atol are tolerances of outputs, 0 or more, got {far}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -10,7 +11,7 @@ import inspect
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 from sns_gate.benchmarks import Benchmark, Setup, registered
 
 PATTERN = "bench_*.py"
+_PLAIN = (bool, int, float, str, bytes, tuple, type(None))
 _NOT_OURS = ("site-packages", "node_modules", "__pycache__")
 
 
@@ -49,6 +51,15 @@ class Case:
             return ""
         return hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
 
+    @property
+    def comparator_digest(self) -> str:
+        """What tells two versions of the benchmark's own comparator apart; empty without one."""
+        comparator = self.benchmark.check
+        if isinstance(comparator, bool):
+            return ""
+        text = "\n".join(_sources(comparator, set()))
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
     def build(self, device: str, *, as_reference: bool = False) -> Callable[[], object]:
         """Run the set-up and return the callable to time.
 
@@ -73,6 +84,30 @@ class Case:
                 f"lambda: kernel(x)"
             )
         return call  # type: ignore[no-any-return]
+
+
+def _sources(value: object, seen: set[int]) -> Iterator[str]:
+    """The source of a function, and of what it uses of its own module: functions and constants."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, functools.partial):
+        yield f"{value.args} {value.keywords}"
+        yield from _sources(value.func, seen)
+        return
+    function = inspect.unwrap(value) if callable(value) else value
+    if not inspect.isfunction(function):
+        yield f"{type(value)} {value!r}" if isinstance(value, _PLAIN) else f"{type(value)}"
+        return
+    try:
+        yield inspect.getsource(function)
+    except OSError:
+        yield function.__qualname__
+    for name in function.__code__.co_names:
+        used = function.__globals__.get(name)
+        if isinstance(used, _PLAIN) or getattr(used, "__module__", "") == function.__module__:
+            yield name
+            yield from _sources(used, seen)
 
 
 def find_files(folder: Path) -> list[Path]:

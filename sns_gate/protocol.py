@@ -33,6 +33,9 @@ class CaseSpec:
         check: whether both sides' outputs are compared.
         rtol: relative tolerance of that, None for the type's own.
         atol: absolute tolerance, likewise.
+        own_check: digest of the benchmark's own comparator, empty where it brings none.
+        poison: what the callable returned is overwritten before the last check.
+        memory_tolerance: largest increase in peak memory, None where the configured one holds.
     """
 
     id: str
@@ -47,6 +50,9 @@ class CaseSpec:
     check: bool = True
     rtol: float | None = None
     atol: float | None = None
+    own_check: str = ""
+    poison: bool = False
+    memory_tolerance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -161,11 +167,26 @@ class WriteOutput:
         stem: path without an ending.
         seed: of random generators.
         renew: put other values into the inputs before, in place.
+        poison: call it once before and overwrite the arrays that it returned.
     """
 
     stem: str
     seed: int
     renew: bool = False
+    poison: bool = False
+
+
+@dataclass(frozen=True)
+class JudgeOutputs:
+    """Have the placed case's own comparator judge two outputs on disk; answers OutputsJudged.
+
+    Attributes:
+        baseline: path of the baseline's, without an ending.
+        candidate: path of the candidate's, likewise.
+    """
+
+    baseline: str
+    candidate: str
 
 
 @dataclass(frozen=True)
@@ -178,7 +199,10 @@ class Prove:
     """Say which files of the code under test are loaded."""
 
 
-Request = Hello | Load | Rehearse | Place | Calibrate | TakeSample | WriteOutput | Release | Prove
+Request = (
+    Hello | Load | Rehearse | Place | Calibrate | TakeSample | WriteOutput | JudgeOutputs | Release
+    | Prove
+)  # fmt: skip
 
 # ------------------------------------------------------------------------------ replies
 
@@ -224,6 +248,9 @@ class Calibrated:
         empty_ns: cost of a held pair of events around nothing.
         cache_bytes: size of the device's last-level cache, 0 where it is unknown.
         warm_ns: time of one call in a repeated run, without flush.
+        changed_inputs: arrays that the callable holds and that one more call changed.
+        peak_bytes: of the device's memory during one call, with its inputs; None where nobody
+            counts.
     """
 
     call_ns: float
@@ -234,6 +261,8 @@ class Calibrated:
     cache_bytes: int
     input_bytes: int
     warm_ns: float
+    changed_inputs: int = 0
+    peak_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -262,6 +291,13 @@ class OutputWritten:
     """An output is on disk; the size of its arrays."""
 
     size_bytes: int
+
+
+@dataclass(frozen=True)
+class OutputsJudged:
+    """What the benchmark's own comparator says; empty where both outputs are alike."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -294,7 +330,10 @@ class Failed:
     fatal: bool = False
 
 
-Reply = Ready | Loaded | Placed | Calibrated | Sampled | OutputWritten | Released | Proven | Failed
+Reply = (
+    Ready | Loaded | Placed | Calibrated | Sampled | OutputWritten | OutputsJudged | Released
+    | Proven | Failed
+)  # fmt: skip
 
 REQUESTS: tuple[type, ...] = (
     Hello,
@@ -304,6 +343,7 @@ REQUESTS: tuple[type, ...] = (
     Calibrate,
     TakeSample,
     WriteOutput,
+    JudgeOutputs,
     Release,
     Prove,
 )
@@ -314,6 +354,7 @@ REPLIES: tuple[type, ...] = (
     Calibrated,
     Sampled,
     OutputWritten,
+    OutputsJudged,
     Released,
     Proven,
     Failed,

@@ -89,6 +89,11 @@ class Ran:
         return {case.id: case.verdict.value for case in self.result.cases}
 
 
+def measured(case: Mapping[str, Any]) -> bool:
+    """Whether equal code was measured to its end; a loaded machine may keep it from a verdict."""
+    return case["speedup"] is not None and case["verdict"] in ("unchanged", "refused")
+
+
 def clean_environment(**extra: str) -> dict[str, str]:
     """This environment without what would configure the gate, plus some variables."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("SNS_GATE_")}

@@ -6,6 +6,7 @@ honest twin is judged as anything else.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -334,6 +335,27 @@ def test_a_gain_that_is_not_seen_from_outside_is_doubted() -> None:
     assert "claim to take 900 µs less" in found.text
     hidden = doubtful([block((1000, 1000), (1200, 3000))] * 6, 1)
     assert hidden is not None, "a slowdown that is hidden is no gain, and yet a lie"
+
+
+def test_samples_that_a_busy_host_delays_are_not_doubted() -> None:
+    """Its half that is delayed claims more and is answered later; neither side hides a thing."""
+    rng = random.Random(7)
+    blocks = []
+    for _ in range(6):
+        one = block((1000, 1000), (1200, 1200))
+        delays = [
+            600 * (rng.random() < (0.6 if side == "b" else 0.3)) + rng.random()
+            for side in one.sides
+        ]
+        blocks.append(
+            one.model_copy(
+                update={
+                    "ms": tuple(1.0 + delay / 1e3 for delay in delays),
+                    "wall_us": tuple(1200.0 + delay + 300 * rng.random() for delay in delays),
+                }
+            )
+        )
+    assert doubtful(blocks, 1) is None
 
 
 def test_what_is_noise_is_not_doubted() -> None:

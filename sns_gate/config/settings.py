@@ -76,6 +76,13 @@ class Settings(Record):
         description="half-width at which measuring stops (default: a quarter of the tolerance)",
         json_schema_extra={"metavar": "SHARE", "policy": True},
     )
+    memory_tolerance: Share | None = Field(
+        None,
+        ge=0,
+        description="largest increase in a call's peak GPU memory to let pass, such as 10%; "
+        "larger is wrong (default: shown, and passes)",
+        json_schema_extra={"metavar": "SHARE", "policy": True},
+    )
     budget: float = Field(
         900.0,
         gt=0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from sns_gate.types import CaseResult, GateResult, Outcome, RevisionInfo, Verdict
+from sns_gate.types import MORE_MEMORY, CaseResult, GateResult, Outcome, RevisionInfo, Verdict
 
 #: The order in which a reader needs them.
 VERDICT_ORDER = (
@@ -133,6 +133,8 @@ def next_step(result: GateResult) -> str:
     kinds = {case.verdict for case in result.cases}
     if Verdict.SLOWER in kinds:
         return _closer_look(result)
+    if {case.note for case in result.cases if case.verdict is Verdict.WRONG} == {MORE_MEMORY}:
+        return "allocate less, or let more pass with --memory-tolerance"
     return next((text for kind, text in _NEXT.items() if kind in kinds), "")
 
 

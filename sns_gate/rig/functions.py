@@ -14,7 +14,7 @@ from sns_gate.errors import UsageError, WorkerError
 from sns_gate.rig.device import Device
 from sns_gate.rig.launching import Code, Launching
 from sns_gate.rig.mount import is_wanted, refuse_filter
-from sns_gate.session import PlannedCase, Roster
+from sns_gate.session import PlannedCase, Roster, outputs_asked
 from sns_gate.types import SIDES, Side
 from sns_gate.workers import WorkerPool
 
@@ -109,6 +109,12 @@ class FunctionsRig:
                 self.settings.tolerance if spec.tolerance is None else spec.tolerance,
                 at_least=self._request.at_least,
                 proven=(),
+                outputs=outputs_asked(spec),
+                memory_tolerance=(
+                    self.settings.memory_tolerance
+                    if spec.memory_tolerance is None
+                    else spec.memory_tolerance
+                ),
             )
             for spec in loaded.cases
             if wanted(spec.id)

@@ -149,7 +149,11 @@ class Rig:
         baseline, candidate = loaded["baseline"], loaded["candidate"]
         if baseline is None or candidate is None:
             raise WorkerError("a worker", "has not loaded its benchmarks")
-        policy = Policy(self.settings.tolerance, self.settings.policy_from == "baseline")
+        policy = Policy(
+            self.settings.tolerance,
+            self.settings.policy_from == "baseline",
+            self.settings.memory_tolerance,
+        )
         wanted = partial(is_wanted, filters=self.settings.filter)
         own_files = own()
         folders = (self._folders["candidate"], self._folders["baseline"])

@@ -3,7 +3,7 @@
 from sns_gate.session.blocks import Observer, Worker
 from sns_gate.session.ledger import Ledger
 from sns_gate.session.measuring import BrokenCase, CaseRun, Measured, Progress, measure_case
-from sns_gate.session.roster import PlannedCase, Policy, Roster, agree
+from sns_gate.session.roster import PlannedCase, Policy, Roster, agree, outputs_asked
 from sns_gate.session.summary import (
     CaseOutcome,
     Expected,
@@ -30,6 +30,7 @@ __all__ = [
     "agree",
     "confirmed",
     "measure_case",
+    "outputs_asked",
     "refuse_code",
     "refuse_unlike",
     "summarise",

@@ -1,10 +1,10 @@
 """What workers claim of their samples beside what this process saw pass: a gain must be in both.
 
-A worker times itself, and the code under test runs in it. So the difference between the sides'
-times is compared with the difference between the times that their answers took to come. What the
-worker does besides, on either side, cancels; time that its queue was held is the host's and is
-taken off. Other work on the host makes an answer late and never early, so the quickest tenth
-counts.
+A worker times itself, and the code under test runs in it. So what each answer took to come beyond
+what it claims is compared between the sides. What the worker does besides, on either side, cancels;
+time that its queue was held is the host's and is taken off. Other work on the host delays a sample
+and its answer alike, or the answer alone; so the least delayed tenth counts, and each answer is set
+against its own claim.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sns_gate.types import SIDES, Block, Reason, Side
 #: A claim is doubted where half of the gain is missing, a tenth of the sample, and more than any
 #: pipe takes.
 _SHARE_OF_GAIN, _SHARE_OF_SAMPLE, _FLOOR_US = 0.5, 0.1, 50.0
-_QUICKEST = 0.1
+_LEAST_DELAYED = 0.1
 _FEWEST_BLOCKS = 3
 
 
@@ -32,11 +32,11 @@ def doubtful(blocks: Sequence[Block], calls: int) -> Reason | None:
     if len(seen) < _FEWEST_BLOCKS:
         return None
     claimed = {side: _claimed_us(seen, side, calls) for side in SIDES}
-    walls = {side: _quickest_us(seen, side) for side in SIDES}
+    beyond = {side: _beyond_us(seen, side, calls) for side in SIDES}
     gain = claimed["baseline"] - claimed["candidate"]
-    visible = walls["baseline"] - walls["candidate"]
-    longest = max(claimed.values())
-    if gain - visible <= max(_SHARE_OF_GAIN * abs(gain), _SHARE_OF_SAMPLE * longest, _FLOOR_US):
+    hidden = beyond["candidate"] - beyond["baseline"]
+    visible, longest = gain - hidden, max(claimed.values())
+    if hidden <= max(_SHARE_OF_GAIN * abs(gain), _SHARE_OF_SAMPLE * longest, _FLOOR_US):
         return None
     return Reason(
         code="wall-disagrees",
@@ -51,12 +51,14 @@ def _claimed_us(blocks: Sequence[Block], side: Side, calls: int) -> float:
     return 1e3 * calls * statistics.median(ms for block in blocks for ms in block.counted(side))
 
 
-def _quickest_us(blocks: Sequence[Block], side: Side) -> float:
-    """How long the side's quickest answers took to come, without the time of a held queue."""
-    times = sorted(time for block in blocks for time in _walls_us(block, side))
-    return times[int(_QUICKEST * len(times))]
+def _beyond_us(blocks: Sequence[Block], side: Side, calls: int) -> float:
+    """How much longer than it claims the least delayed of a side's answers took to come."""
+    times = sorted(time for block in blocks for time in _each_beyond_us(block, side, calls))
+    return times[int(_LEAST_DELAYED * len(times))]
 
 
-def _walls_us(block: Block, side: Side) -> list[float]:
+def _each_beyond_us(block: Block, side: Side, calls: int) -> list[float]:
     indices = (i for i in range(block.settling, len(block.sides)) if block.sides[i] == side[0])
-    return [block.wall_us[i] - (block.held_us[i] or 0.0) for i in indices]
+    return [
+        block.wall_us[i] - (block.held_us[i] or 0.0) - 1e3 * calls * block.ms[i] for i in indices
+    ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from sns_gate import protocol
 from sns_gate.errors import CallRaised, WorkerError
-from sns_gate.protocol import Recipe
+from sns_gate.protocol import Calibrated, Recipe
 from sns_gate.session.blocks import (
     PAIRS,
     BothRaised,
@@ -92,6 +92,8 @@ class Measured:
         recipe: how samples were taken.
         reasons: what a reader should know of how it went.
         doubt: why its times are not believed, None where they are.
+        peak_bytes: of the device's memory in one call, the baseline's and the candidate's; None
+            where nobody counts.
     """
 
     blocks: tuple[Block, ...]
@@ -99,6 +101,7 @@ class Measured:
     recipe: Recipe
     reasons: tuple[Reason, ...]
     doubt: Reason | None = None
+    peak_bytes: tuple[int | None, int | None] = (None, None)
 
 
 @dataclass(frozen=True)
@@ -132,16 +135,17 @@ def measure_case(
     """
     sides = {side: list(workers(side)) for side in SIDES}
     try:
-        timing, compared = _prepare(_firsts(workers), run)
-        if timing is None:
-            return WrongCase((compared.wrong,) if compared.wrong else ())
+        prepared = _prepare(_firsts(workers), run)
+        if prepared.compared.wrong is not None:
+            return WrongCase((prepared.compared.wrong,))
         if run.rehearse:
             _rehearse([worker for side in SIDES for worker in sides[side][1:]], run)
-        measured = _alternate(sides, run, timing, observer, progress)
+        measured = _alternate(sides, run, prepared.timing, observer, progress)
         again = _after(_firsts(workers), run)
         if again.wrong is not None:
             return WrongCase((again.wrong,))
-        return replace(measured, reasons=(*compared.notes, *measured.reasons))
+        reasons = (*prepared.compared.notes, *measured.reasons)
+        return replace(measured, reasons=reasons, peak_bytes=prepared.peak_bytes)
     except BothRaised as error:
         # Both sides said why; a reader may need either.
         texts = (_reason(error.baseline), _reason(error.candidate))
@@ -156,11 +160,17 @@ def _side_of(error: WorkerError, sides: Mapping[Side, Sequence[Worker]]) -> Side
     return "baseline" if error.worker in baseline else "candidate"
 
 
-def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> tuple[Timing | None, Compared]:
-    """One worker a side compiles and tunes first; both sides' measurements choose the recipe.
+@dataclass(frozen=True)
+class _Prepared:
+    """How a case will be sampled, and what one call a side has shown already."""
 
-    Where their outputs differ there is none.
-    """
+    timing: Timing
+    compared: Compared
+    peak_bytes: tuple[int | None, int | None]
+
+
+def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> _Prepared:
+    """One worker a side compiles and tunes first; both sides' measurements choose the recipe."""
     place_both(pair, Spot(run.case, 0, 0, run.seed), None, run.setup_timeout_s)
     baseline, candidate = (
         worker.ask(protocol.Calibrate(run.mode), protocol.Calibrated, run.setup_timeout_s)
@@ -170,8 +180,7 @@ def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> tuple[Timing | None, 
         worker.ask(protocol.Release(), protocol.Released, run.setup_timeout_s)
     # Tuning calls a function as often as it likes; what works in place is compared before that.
     compared = _first_calls(pair, run, 0)
-    if compared.wrong is not None:
-        return None, compared
+    compared = replace(compared, notes=(*compared.notes, *_changed(baseline, candidate)))
     recipe = choose_recipe(baseline, candidate, run.mode, run.device)
     call_s = max(c.call_ns + c.enqueue_ns for c in (baseline, candidate)) / 1e9
     sample_s = call_s * recipe.calls * recipe.regions
@@ -182,7 +191,7 @@ def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> tuple[Timing | None, 
         setup_timeout_s=run.setup_timeout_s,
         sample_timeout_s=max(MIN_SAMPLE_TIMEOUT_S, SAMPLE_TIMEOUT_FACTOR * sample_s),
     )
-    return timing, compared
+    return _Prepared(timing, compared, (baseline.peak_bytes, candidate.peak_bytes))
 
 
 def _first_calls(pair: tuple[Worker, Worker], run: CaseRun, placement: int) -> Compared:
@@ -191,6 +200,8 @@ def _first_calls(pair: tuple[Worker, Worker], run: CaseRun, placement: int) -> C
     place_both(pair, spot, None, run.setup_timeout_s, warm_up=False)
     seed = stable_seed(run.seed, run.case, placement)
     compared = compare_outputs(pair, run.outputs, seed, run.setup_timeout_s)
+    if placement >= _UNSEEN and run.outputs.poison and compared.wrong is None:
+        compared = compare_outputs(pair, run.outputs, seed, run.setup_timeout_s, poison=True)
     if placement >= _UNSEEN and compared.wrong is None:
         kept = kept_answer(pair, seed, run.setup_timeout_s)
         compared = replace(compared, wrong=kept)
@@ -210,6 +221,18 @@ def _after(pair: tuple[Worker, Worker], run: CaseRun) -> Compared:
         return compared
     text = f"after it was timed, on other data, {compared.wrong.text}"
     return replace(compared, wrong=compared.wrong.model_copy(update={"text": text}))
+
+
+def _changed(baseline: Calibrated, candidate: Calibrated) -> Iterator[Reason]:
+    """Says where a call works on what the last one left, so that samples differ in their data."""
+    sides = zip(SIDES, (baseline.changed_inputs, candidate.changed_inputs), strict=True)
+    found = [f"{count} of the {side}'s" for side, count in sides if count]
+    if found:
+        yield Reason(
+            code="inputs-changed",
+            text=f"each call changes arrays that it holds ({' and '.join(found)}), so later "
+            f"samples work on other values than the first",
+        )
 
 
 def _firsts(workers: Callable[[Side], Sequence[Worker]]) -> tuple[Worker, Worker]:

@@ -15,7 +15,7 @@ import math
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +47,7 @@ class Node(Record):
     """A part of an output as a worker describes it."""
 
     kind: str
+    form: str = ""
     type: str = ""
     text: str = ""
     keys: tuple[str, ...] = ()
@@ -71,7 +72,12 @@ class Compared:
 
 
 def compare_outputs(
-    pair: tuple[Worker, Worker], check: OutputCheck, seed: int, timeout_s: float
+    pair: tuple[Worker, Worker],
+    check: OutputCheck,
+    seed: int,
+    timeout_s: float,
+    *,
+    poison: bool = False,
 ) -> Compared:
     """Have both sides call the placed case once more, seeded alike, and compare what they return.
 
@@ -80,6 +86,7 @@ def compare_outputs(
         check: what the benchmark asks.
         seed: for random generators.
         timeout_s: for one call and writing what it returned.
+        poison: whether what both returned is overwritten before they are called once more.
 
     Raises:
         WorkerError: a call failed, or a worker wrote nothing that can be read.
@@ -91,7 +98,10 @@ def compare_outputs(
     with tempfile.TemporaryDirectory(
         prefix=f"sns-gate-{os.getpid()}-outputs-", ignore_cleanup_errors=True
     ) as folder:
-        baseline, candidate = _written(pair, Path(folder), "", seed, timeout_s)
+        request = protocol.WriteOutput("", seed, poison=poison)
+        baseline, candidate = _written(pair, Path(folder), request, timeout_s)
+        if check.own:
+            return _judged(pair[0], (baseline, candidate), timeout_s)
         return _compared(baseline, candidate, check)
 
 
@@ -111,8 +121,9 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
     with tempfile.TemporaryDirectory(
         prefix=f"sns-gate-{os.getpid()}-outputs-", ignore_cleanup_errors=True
     ) as folder:
-        before = _written(pair, Path(folder), "-before", seed, timeout_s)
-        after = _written(pair, Path(folder), "-after", seed, timeout_s, renew=True)
+        before = _written(pair, Path(folder), protocol.WriteOutput("-before", seed), timeout_s)
+        renewed = protocol.WriteOutput("-after", seed, renew=True)
+        after = _written(pair, Path(folder), renewed, timeout_s)
         same = before[1].digest() == after[1].digest()
         # By more than what is not the same twice, such as a sum in whatever order.
         changed = _Comparison(before[0], after[0], CHECKED).differences(
@@ -127,21 +138,28 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
 def _written(
     pair: tuple[Worker, Worker],
     folder: Path,
-    name: str,
-    seed: int,
+    request: protocol.WriteOutput,
     timeout_s: float,
-    *,
-    renew: bool = False,
 ) -> tuple[_Output, _Output]:
-    """Both sides' outputs of one more call."""
-    stems = [folder / f"{worker.side}{name}" for worker in pair]
+    """Both sides' outputs of one more call, each in the folder under its side's name."""
+    stems = [folder / f"{worker.side}{request.stem}" for worker in pair]
     for worker, stem in zip(pair, stems, strict=True):
-        worker.send(protocol.WriteOutput(str(stem), seed, renew))
+        worker.send(replace(request, stem=str(stem)))
     receive_both(pair, protocol.OutputWritten, timeout_s)
     baseline, candidate = (
         _Output.read(stem, worker) for stem, worker in zip(stems, pair, strict=True)
     )
     return baseline, candidate
+
+
+def _judged(baseline: Worker, outputs: tuple[_Output, _Output], timeout_s: float) -> Compared:
+    """What the benchmark's own comparator says, in the baseline's process and from its files."""
+    stems = (str(output.data.with_suffix("")) for output in outputs)
+    answer = baseline.ask(protocol.JudgeOutputs(*stems), protocol.OutputsJudged, timeout_s)
+    if not answer.text:
+        return Compared()
+    text = f"the benchmark's own comparator finds both outputs unlike: {answer.text}"
+    return Compared(wrong=Reason(code="outputs-differ", text=text))
 
 
 def _compared(baseline: _Output, candidate: _Output, check: OutputCheck) -> Compared:

@@ -24,6 +24,7 @@ class PlannedCase:
         at_least: speedup over the reference that is asked for, None where the tolerance says it.
         proven: sides that must be seen to have loaded code of their revision.
         outputs: whether and how both sides' outputs are compared.
+        memory_tolerance: largest increase in peak memory to let pass, None for any.
     """
 
     spec: CaseSpec
@@ -33,6 +34,7 @@ class PlannedCase:
     at_least: float | None = None
     proven: tuple[Side, ...] = SIDES
     outputs: OutputCheck = CHECKED
+    memory_tolerance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -57,15 +59,17 @@ class Roster:
 
 @dataclass(frozen=True)
 class Policy:
-    """What governs a case's tolerance.
+    """What governs a case's tolerances.
 
     Attributes:
         tolerance: the configured one.
         from_baseline: whether the baseline's decorators govern.
+        memory_tolerance: the configured one, None where peak memory is only shown.
     """
 
     tolerance: float
     from_baseline: bool
+    memory_tolerance: float | None = None
 
     def governs(self, spec: CaseSpec, own: CaseSpec | None) -> PlannedCase:
         """A case with the tolerance and ``at_least`` that hold, and where the sides differ.
@@ -75,13 +79,15 @@ class Policy:
             own: as the baseline's own files do, None where they do not.
         """
         asked = spec.tolerance if spec.tolerance is not None else self.tolerance
+        memory = self._memory(spec)
         if not self.from_baseline:
             return PlannedCase(
                 spec,
                 asked,
                 known=own is not None,
                 at_least=spec.at_least,
-                outputs=_outputs(spec),
+                outputs=outputs_asked(spec),
+                memory_tolerance=memory,
             )
         tolerance = own.tolerance if own and own.tolerance is not None else self.tolerance
         at_least = own.at_least if own else None
@@ -92,25 +98,62 @@ class Policy:
             wanted = "none" if spec.at_least is None else f"{spec.at_least:g}"
             holds = "none" if at_least is None else f"{at_least:g}"
             notes.append(_governed(f"at_least {wanted}", holds))
-        outputs = _outputs(own) if own else CHECKED
-        if outputs != _outputs(spec):
-            notes.append(_governed(_says(_outputs(spec)), _says(outputs)))
+        outputs = _governing(own, spec)
+        if outputs != outputs_asked(spec):
+            notes.append(_governed(_says(outputs_asked(spec)), _says(outputs)))
+        held = self._memory(own)
+        if held != memory:
+            notes.append(_governed(f"a memory tolerance of {_share(memory)}", _share(held)))
         return PlannedCase(
-            spec, tolerance, tuple(notes), own is not None, at_least, outputs=outputs
+            spec,
+            tolerance,
+            tuple(notes),
+            own is not None,
+            at_least,
+            outputs=outputs,
+            memory_tolerance=held,
         )
 
+    def _memory(self, spec: CaseSpec | None) -> float | None:
+        own = spec.memory_tolerance if spec is not None else None
+        return self.memory_tolerance if own is None else own
 
-def _outputs(spec: CaseSpec) -> OutputCheck:
-    return OutputCheck(wanted=spec.check, rtol=spec.rtol, atol=spec.atol)
+
+def _governing(own: CaseSpec | None, spec: CaseSpec) -> OutputCheck:
+    """How the baseline wants outputs compared; its comparator runs as the candidate has it.
+
+    So one that the candidate changes has no say before that is merged.
+    """
+    outputs = outputs_asked(own) if own else CHECKED
+    if outputs.own and outputs.own != spec.own_check:
+        return OutputCheck(poison=outputs.poison)
+    return outputs
+
+
+def outputs_asked(spec: CaseSpec) -> OutputCheck:
+    """Whether and how a benchmark wants both sides' outputs compared."""
+    return OutputCheck(
+        wanted=spec.check,
+        rtol=spec.rtol,
+        atol=spec.atol,
+        own=spec.own_check,
+        poison=spec.poison,
+    )
 
 
 def _says(check: OutputCheck) -> str:
     """A check of outputs in words."""
     if not check.wanted:
         return "no check of outputs"
+    if check.own:
+        return "a comparator of its own"
     given = (("rtol", check.rtol), ("atol", check.atol))
     parts = [f"{name} {value:g}" for name, value in given if value is not None]
     return f"a check of outputs with {' and '.join(parts) or 'each type' + chr(39) + 's tolerance'}"
+
+
+def _share(tolerance: float | None) -> str:
+    return "any size" if tolerance is None else f"{100 * tolerance:g}%"
 
 
 def _governed(asked: str, holds: str) -> Reason:

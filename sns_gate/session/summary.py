@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sns_gate.session.measuring import BrokenCase, Measured, WrongCase
@@ -12,6 +12,7 @@ from sns_gate.session.roster import PlannedCase
 from sns_gate.stats import Estimate, confirmation_level, detectable_slowdown_pct
 from sns_gate.tiers import tier_of
 from sns_gate.types import (
+    MORE_MEMORY,
     Block,
     CaseResult,
     Measurement,
@@ -23,6 +24,9 @@ from sns_gate.types import (
 )
 from sns_gate.verdict import Judgement, hull, judge, shown
 
+MIB = 1 << 20
+#: Allocators round, so that a difference below this is none.
+SAME_MEMORY_SHARE = 0.01
 COVERS = ("samples", "pairs", "placements", "processes")
 
 
@@ -98,6 +102,9 @@ def _of_blocks(
     """What a case's blocks say, where they can be believed."""
     filled = _filled(base, measured, expected)
     estimate = measured.estimate
+    filled = _with(filled, reasons=(*filled.reasons, *_memory(filled)))
+    if _takes_more(filled, case.memory_tolerance):
+        return CaseOutcome(_with(filled, verdict=Verdict.WRONG, note=MORE_MEMORY), estimate)
     if estimate is None or len(measured.blocks) * 2 < expected.blocks:
         text = "fewer than three workers a side, or than half of the planned blocks, are left"
         return CaseOutcome(_refuse(filled, Reason(code="too-few-blocks", text=text)))
@@ -136,8 +143,30 @@ def _filled(base: CaseResult, measured: Measured, expected: Expected) -> CaseRes
         calls_per_sample=measured.recipe.calls * measured.recipe.regions,
         baseline_ms=_median(measured.blocks, "baseline"),
         candidate_ms=_median(measured.blocks, "candidate"),
+        baseline_peak_bytes=measured.peak_bytes[0],
+        candidate_peak_bytes=measured.peak_bytes[1],
         blocks=measured.blocks,
     )
+
+
+def _memory(case: CaseResult) -> Iterator[Reason]:
+    """Says how the peak memory of one call has changed, where it has."""
+    before, after = case.baseline_peak_bytes, case.candidate_peak_bytes
+    if not before or after is None or abs(after / before - 1) < SAME_MEMORY_SHARE:
+        return
+    more = "more" if after > before else "less"
+    yield Reason(
+        code="memory-changed",
+        text=f"one call takes {after / MIB:,.1f} MiB of the device's memory at its peak, the "
+        f"baseline's {before / MIB:,.1f} MiB, {100 * abs(after / before - 1):.1f}% {more}",
+    )
+
+
+def _takes_more(case: CaseResult, tolerance: float | None) -> bool:
+    before, after = case.baseline_peak_bytes, case.candidate_peak_bytes
+    if tolerance is None or before is None or after is None:
+        return False
+    return after > before * (1 + tolerance)
 
 
 def refuse_unlike(outcome: CaseOutcome, differing: Sequence[str]) -> CaseOutcome:

@@ -36,6 +36,12 @@ class Timer(Protocol):
     def allocated_bytes(self) -> int:
         """Memory now allocated on the device, 0 where nobody counts."""
 
+    def reset_peak(self) -> None:
+        """Count the peak of memory from now on."""
+
+    def peak_bytes(self) -> int | None:
+        """Peak of what this placement has taken of the device's memory; None: nobody counts."""
+
     def wait(self) -> None:
         """Return when the device has nothing left to do."""
 

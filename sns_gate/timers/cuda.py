@@ -85,6 +85,17 @@ class CudaTimer:
         """Memory that torch has allocated on the device."""
         return int(self._torch.cuda.memory_allocated())
 
+    def reset_peak(self) -> None:
+        """Count the peak of what torch has allocated from now on."""
+        self._torch.cuda.reset_peak_memory_stats()
+
+    def peak_bytes(self) -> int:
+        """Peak of what torch has allocated since then for this placement, padding left out."""
+        flush = 0 if self._flush is None else self._flush.numel()
+        own = sum(piece.numel() for piece in self._padding) + flush
+        peak = int(self._torch.cuda.max_memory_allocated()) - self._before_bytes
+        return max(0, peak - int(own))
+
     def wait(self) -> None:
         """Wait for all streams of the device."""
         self._torch.cuda.synchronize()
@@ -163,15 +174,11 @@ class CudaTimer:
 
     def end(self) -> int:
         """Drop graph, events, buffers and padding; return the placement's peak in bytes."""
-        torch = self._torch
-        torch.cuda.synchronize()
-        peak = torch.cuda.max_memory_allocated() - self._before_bytes
-        own = sum(t.numel() for t in self._padding) + (
-            self._flush.numel() if self._flush is not None else 0
-        )
+        self._torch.cuda.synchronize()
+        peak_bytes = self.peak_bytes()
         self._graph, self._flush = None, None
         self._calls, self._events, self._padding = (), [], []
-        return max(0, int(peak) - int(own))
+        return peak_bytes
 
     def _enqueue_region(self, region: int) -> None:
         begin, end = self._events[region]

@@ -3,6 +3,7 @@
 from sns_gate.types.blocks import Block, CaseEvidence, CpuEvidence, GpuEvidence
 from sns_gate.types.result import (
     CHECKED,
+    MORE_MEMORY,
     Acceptance,
     CaseResult,
     GateResult,
@@ -25,6 +26,7 @@ from sns_gate.types.words import (
 
 __all__ = [
     "CHECKED",
+    "MORE_MEMORY",
     "SIDES",
     "Acceptance",
     "Block",

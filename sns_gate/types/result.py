@@ -17,8 +17,12 @@ class OutputCheck(Record):
     wanted: bool = True
     rtol: float | None = None
     atol: float | None = None
+    own: str = Field("", description="digest of the benchmark's own comparator, empty for none")
+    poison: bool = Field(default=False, description="once more after its output was overwritten")
 
 
+#: The note of a case that is wrong for its memory alone.
+MORE_MEMORY = "more memory"
 #: As long as a benchmark asks nothing else.
 CHECKED = OutputCheck()
 
@@ -75,6 +79,10 @@ class CaseResult(Record):
     )
     baseline_ms: float | None = None
     candidate_ms: float | None = None
+    baseline_peak_bytes: int | None = Field(
+        None, description="peak of the device's memory in one call, inputs included"
+    )
+    candidate_peak_bytes: int | None = None
     mode: str | None = Field(None, description="cold, graph, warm, or loop on the CPU")
     calls_per_sample: int | None = None
     covers: tuple[str, ...] = Field((), description="sources of variation inside the interval")

@@ -15,6 +15,7 @@ from sns_gate.protocol import (
     Calibrate,
     Failed,
     Hello,
+    JudgeOutputs,
     Load,
     Place,
     Prove,
@@ -65,6 +66,7 @@ def _dispatch(workbench: Workbench, request: Request) -> Reply:
         Calibrate: workbench.calibrate,
         TakeSample: workbench.sample,
         WriteOutput: workbench.write_output,
+        JudgeOutputs: workbench.judge_outputs,
         Release: workbench.release,
         Prove: workbench.prove,
     }

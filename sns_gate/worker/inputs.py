@@ -1,4 +1,4 @@
-"""Other values in the same inputs: what was kept for an input, by its identity, is then stale."""
+"""The arrays that a callable holds: other values put into them, and whether a call changes them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 _DEEPEST, _MOST = 6, 1000
+_LOOKED_AT = 1 << 18
+#: A sum in another order is no change of an input.
+_MOVED_SHARE = 0.02
 
 
 def renew(call: Callable[[], object]) -> int:
@@ -25,6 +28,45 @@ def renew(call: Callable[[], object]) -> int:
         with contextlib.suppress(Exception):  # read-only, of another layout: then it stays
             count += _rolled(value)
     return count
+
+
+def snapshot(call: Callable[[], object]) -> list[list[float]]:
+    """Some elements of each array of floats that a callable holds, at even distances."""
+    taken: list[list[float]] = []
+    for value in _held(call, set(), 0):
+        if len(taken) >= _MOST:
+            break
+        with contextlib.suppress(Exception):  # of another layout: then it is not looked at
+            taken.append(_elements(value))
+    return taken
+
+
+def moved(before: list[list[float]], after: list[list[float]]) -> int:
+    """How many arrays differ between two snapshots by more than rounding does."""
+    return sum(map(_differ, before, after))
+
+
+def _differ(before: list[float], after: list[float]) -> bool:
+    scale = max((abs(x) for x in before if x - x == 0), default=0.0)
+    allowed = _MOVED_SHARE * scale
+    # A NaN is near nothing, itself included, so two of them are told by being none.
+    return any(
+        not abs(x - y) <= allowed and x != y and not (x != x and y != y)  # noqa: PLR0124
+        for x, y in zip(before, after, strict=False)
+    )
+
+
+def _elements(value: Any) -> list[float]:  # noqa: ANN401 (of the user's libraries)
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and isinstance(value, torch.Tensor) and value.is_floating_point():
+        flat = value.detach().reshape(-1)
+    elif numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind == "f":
+        flat = value.reshape(-1)
+    else:
+        return []
+    step = max(1, len(flat) // _LOOKED_AT)
+    found: list[float] = flat[::step].tolist()
+    return found
 
 
 def _held(value: object, seen: set[int], depth: int) -> Iterator[object]:

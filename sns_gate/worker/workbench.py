@@ -19,9 +19,11 @@ from sns_gate.protocol import (
     Calibrated,
     CaseSpec,
     Hello,
+    JudgeOutputs,
     Load,
     Loaded,
     LoadFailure,
+    OutputsJudged,
     OutputWritten,
     Place,
     Placed,
@@ -38,8 +40,9 @@ from sns_gate.protocol import (
 )
 from sns_gate.timers import Timer, open_timer, seed_everything
 from sns_gate.worker import isolation
-from sns_gate.worker.inputs import renew
-from sns_gate.worker.outputs import write_output
+from sns_gate.worker.inputs import moved, renew, snapshot
+from sns_gate.worker.judging import judge
+from sns_gate.worker.outputs import overwrite, write_output
 from sns_gate.worker.tuning import forget_tuning
 
 #: Calls before anything is measured: the first compiles, the next ones tune and fill caches.
@@ -57,6 +60,7 @@ class Workbench:
         self._input_bytes = 0
         self._as_reference = False
         self._tuned: set[str] = set()
+        self._placed = ""
 
     def open(self, hello: Hello) -> Ready:
         """Settle what may be imported from where, then open the device."""
@@ -122,6 +126,7 @@ class Workbench:
         if self._calls:  # a request before this one failed half-way
             self._calls = []
             timer.end()
+        self._placed = request.case
         timer.begin(request.padding_seed)
         before = timer.allocated_bytes()
         for _ in range(recipe.copies):
@@ -138,18 +143,46 @@ class Workbench:
 
     def calibrate(self, request: Calibrate) -> Calibrated:
         """Measure the placed call well enough to choose a recipe."""
-        measured = self._open_timer().calibrate(self._calls[0], request.mode)
-        return replace(measured, input_bytes=self._input_bytes)
+        timer, call = self._open_timer(), self._calls[0]
+        changed, peak_bytes = self._watched_calls(call)
+        measured = timer.calibrate(call, request.mode)
+        return replace(
+            measured,
+            input_bytes=self._input_bytes,
+            changed_inputs=changed,
+            peak_bytes=peak_bytes,
+        )
+
+    def _watched_calls(self, call: Callable[[], object]) -> tuple[int, int | None]:
+        """Two calls alike: how many arrays differ after them, and the second one's peak memory."""
+        timer, seed = self._open_timer(), 0
+        seed_everything(seed)
+        call()
+        timer.wait()
+        before = snapshot(call)
+        seed_everything(seed)
+        timer.reset_peak()
+        call()
+        timer.wait()
+        peak_bytes = timer.peak_bytes()
+        return moved(before, snapshot(call)), peak_bytes
 
     def write_output(self, request: WriteOutput) -> OutputWritten:
         """Call the placed case once more and write what it returns, for another to compare."""
         if request.renew:
             renew(self._calls[0])
-        seed_everything(request.seed)
-        made = self._calls[0]()
-        _refuse_promises(made)
-        self._open_timer().wait()
+        made = self._called(request.seed)
+        if request.poison:
+            overwrite(made)
+            made = self._called(request.seed)
         return OutputWritten(write_output(made, request.stem))
+
+    def judge_outputs(self, request: JudgeOutputs) -> OutputsJudged:
+        """Have the placed case's own comparator judge what both sides wrote."""
+        comparator = self._cases[self._placed].benchmark.check
+        if isinstance(comparator, bool):
+            raise TypeError(f"'{self._placed}' has no comparator of its own in this revision")
+        return OutputsJudged(judge(comparator, request.baseline, request.candidate))
 
     def sample(self, _: TakeSample) -> Sampled:
         """Take one sample as arranged."""
@@ -175,6 +208,14 @@ class Workbench:
         except RuntimeError:
             return False
         return True
+
+    def _called(self, seed: int) -> object:
+        """What one more call of the placed case returns."""
+        seed_everything(seed)
+        made = self._calls[0]()
+        _refuse_promises(made)
+        self._open_timer().wait()
+        return made
 
     def _open_timer(self) -> Timer:
         if self._timer is None:
@@ -222,9 +263,12 @@ def _spec(case: discovery.Case, source: str) -> CaseSpec:
         digest=case.digest,
         reference=case.reference,
         at_least=found.at_least if case.reference else None,
-        check=found.check,
+        check=bool(found.check),
         rtol=found.rtol,
         atol=found.atol,
+        own_check=case.comparator_digest,
+        poison=found.poison,
+        memory_tolerance=found.memory_tolerance,
     )
 
 

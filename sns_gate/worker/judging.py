@@ -1,0 +1,99 @@
+"""Reads both sides' outputs back and hands them to a benchmark's own comparator."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from sns_gate.worker.outputs import Node
+
+_LONGEST = 2000
+_WIDENED_STARTS = ("float8_", "float6_", "float4_")
+
+
+def judge(comparator: Callable[[Any, Any], object], baseline: str, candidate: str) -> str:
+    """What a comparator says of two outputs; empty where it finds them alike.
+
+    Args:
+        comparator: of the benchmark; ``AssertionError``, ``False`` and a text are differences.
+        baseline: path of the baseline's output, without an ending.
+        candidate: of the candidate's.
+
+    Raises:
+        TypeError: the comparator returned something else.
+        Exception: whatever else the comparator raises.
+    """
+    try:
+        said = comparator(read_output(baseline), read_output(candidate))
+    except AssertionError as error:
+        return (str(error) or "an assertion of it failed")[:_LONGEST]
+    if said is None or said is True or said == "":
+        return ""
+    if said is False:
+        return "it returned False"
+    if isinstance(said, str):
+        return said[:_LONGEST]
+    raise TypeError(
+        f"the comparator of the benchmark returned {type(said).__name__}, which is no verdict; "
+        f"return a text that says what differs, True or False, or raise AssertionError"
+    )
+
+
+def read_output(stem: str) -> Any:  # noqa: ANN401 (whatever a benchmark returns)
+    """An output as it was written, on the CPU.
+
+    Containers, numbers and texts come back as they were; a named tuple as a tuple, a dataclass as
+    a namespace of its fields, an array of 8 bits or less a float as float32, an array larger than
+    ``outputs.MOST_BYTES`` as its flat sample, and what could not be written as a text.
+    """
+    with open(f"{stem}.json", encoding="utf-8") as file:  # noqa: PTH123 (a string, as it came)
+        tree = json.load(file)
+    with open(f"{stem}.bin", "rb") as data:  # noqa: PTH123
+        return _value(tree, data)
+
+
+def _value(node: Node, data: BinaryIO) -> Any:  # noqa: ANN401
+    kind = node["kind"]
+    if kind == "array":
+        return _array(node, data)
+    if kind == "items":
+        return _container(node, [_value(item, data) for item in node["items"]])
+    if kind == "float":
+        return float(node["text"])
+    if kind == "exact":
+        return _literal(node["text"])
+    return None if kind == "none" else f"an opaque {node['type']}"
+
+
+def _container(node: Node, items: list[Any]) -> Any:  # noqa: ANN401
+    if node["form"] == "dict":
+        return dict(zip(map(_literal, node["keys"]), items, strict=True))
+    if node["form"] == "fields":
+        return types.SimpleNamespace(**dict(zip(node["keys"], items, strict=True)))
+    return tuple(items) if node["form"] == "tuple" else items
+
+
+def _literal(text: str) -> Any:  # noqa: ANN401
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def _array(node: Node, data: BinaryIO) -> Any:  # noqa: ANN401
+    data.seek(node["at"])
+    raw = bytearray(data.read(node["size"]))
+    shape = node["shape"] if node["step"] == 1 else [-1]
+    name = "float32" if node["type"].startswith(_WIDENED_STARTS) else node["type"]
+    if node["form"] == "numpy":
+        numpy = sys.modules["numpy"]
+        return numpy.frombuffer(raw, dtype=name).reshape(shape)
+    torch = sys.modules["torch"]
+    dtype = getattr(torch, "complex64" if name == "complex32" else name)
+    if not raw:
+        return torch.empty(node["shape"], dtype=dtype)
+    return torch.frombuffer(raw, dtype=dtype).reshape(shape)
