@@ -276,6 +276,8 @@ class Sampled:
         wall_ns: the worker's wall time for the whole sample.
         involuntary: involuntary context switches meanwhile.
         hold_expired: the hold ran into its limit.
+        late_ns: how long the device was still busy after the last region's end, None where that
+            cannot be.
     """
 
     call_ns: float
@@ -284,6 +286,7 @@ class Sampled:
     wall_ns: int
     involuntary: int
     hold_expired: bool = False
+    late_ns: float | None = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sns_gate.session.consistency import doubtful
-from sns_gate.types import Block, CaseResult
+from sns_gate.types import Block, CaseResult, Reason
 from tests.conftest import Ran, check, commit, new_repository
 
 BENCH = """
@@ -138,6 +138,19 @@ CHEATS = {
                 self.numbers = numbers
             def __iter__(self):
                 return iter([sum(self.numbers), max(self.numbers)])
+
+        def total(numbers):
+            return Later(numbers)
+    """,
+    "a list that is filled when it is read": """
+        class Later(list):
+            def __init__(self, numbers):
+                super().__init__([0, 0])
+                self.numbers = numbers
+            def __iter__(self):
+                return iter([sum(self.numbers), max(self.numbers)])
+
+        Later.__name__ = "list"
 
         def total(numbers):
             return Later(numbers)
@@ -356,6 +369,22 @@ def test_samples_that_a_busy_host_delays_are_not_doubted() -> None:
             )
         )
     assert doubtful(blocks, 1) is None
+
+
+def test_a_device_that_is_busy_after_the_region_is_seen_and_its_twin_is_not() -> None:
+    def late(baseline: float, candidate: float) -> Reason | None:
+        one = block((100, 60), (0, 0)).model_copy(
+            update={"wall_us": (), "late_us": (baseline, candidate)}
+        )
+        return doubtful([one] * 6, 1)
+
+    found = late(22.0, 70.0)
+    assert found is not None
+    assert found.code == "work-outlives"
+    assert "busy for 48 µs longer" in found.text
+    assert late(22.0, 24.0) is None, "a stream that is waited for leaves nothing"
+    assert late(70.0, 70.0) is None, "both leave the same"
+    assert late(70.0, 22.0) is None, "the baseline's own fault makes no candidate faster"
 
 
 def test_what_is_noise_is_not_doubted() -> None:

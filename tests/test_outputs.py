@@ -284,6 +284,29 @@ def test_an_array_that_is_not_as_it_says_is_refused(change: dict[str, Any]) -> N
         compare_outputs(pair, CHECKED, 1, 1.0)
 
 
+class Late(torch.Tensor):  # type: ignore[misc]
+    """A tensor of a class that might compute its elements when somebody reads them."""
+
+
+class Stamped(np.ndarray[Any, Any]):
+    """An array of a class of its own."""
+
+
+def test_an_array_that_may_compute_late_is_not_taken_for_a_plain_one() -> None:
+    plain = torch.ones(3)
+    assert "of float32 and class Late" in wrong(plain, plain.as_subclass(Late))
+    assert "and class Stamped" in wrong(np.ones(3), np.ones(3).view(Stamped))
+    assert "is a list of list" in wrong([1], type("list", (list,), {})([1]))
+    Late.__module__, Late.__name__ = "torch", "Tensor"
+    assert wrong(plain, plain.as_subclass(Late)), "whatever name it goes by"
+
+
+def test_arrays_of_the_libraries_own_classes_are_plain() -> None:
+    plain = torch.ones(3)
+    assert compared(plain, torch.nn.Parameter(plain)).wrong is None
+    assert compared(plain.as_subclass(Late), plain.as_subclass(Late)).wrong is None
+
+
 # ------------------------------------------------------------------ in a check
 
 

@@ -14,7 +14,7 @@ from sns_gate import protocol
 from sns_gate.errors import CallRaised
 from sns_gate.protocol import Recipe, Reply, Request, Sampled
 from sns_gate.stats import block_effect
-from sns_gate.types import Block, CpuEvidence, GpuEvidence, Side
+from sns_gate.types import SIDES, Block, CpuEvidence, GpuEvidence, Side
 
 PAIRS = 8
 SETTLING_PAIRS = 4
@@ -283,10 +283,22 @@ def _block(
         device_mhz=tuple(_rounded(sample.device_mhz) for _, sample in taken),
         held_us=tuple(_rounded(sample.held_ns and sample.held_ns / 1e3) for _, sample in taken),
         wall_us=tuple(round(sample.wall_ns / 1e3, 1) for _, sample in taken),
+        late_us=_late_us(counted),
         log_speedup=block_effect(times["baseline"], times["candidate"]),
         gpu=gpu,
         cpu=cpu,
     )
+
+
+def _late_us(taken: Sequence[tuple[Side, Sampled]]) -> tuple[float, float] | None:
+    """Each side's median time from a sample's end to an idle device; None where nobody measures."""
+    baseline, candidate = (
+        [s.late_ns / 1e3 for side, s in taken if side == wanted and s.late_ns is not None]
+        for wanted in SIDES
+    )
+    if not (baseline and candidate):
+        return None
+    return round(statistics.median(baseline), 1), round(statistics.median(candidate), 1)
 
 
 def _rounded(value: float | None) -> float | None:

@@ -18,6 +18,7 @@ from sns_gate.types import SIDES, Block, Reason, Side
 #: pipe takes.
 _SHARE_OF_GAIN, _SHARE_OF_SAMPLE, _FLOOR_US = 0.5, 0.1, 50.0
 _LEAST_DELAYED = 0.1
+_LATE_FLOOR_US = 15.0
 _FEWEST_BLOCKS = 3
 
 
@@ -28,6 +29,9 @@ def doubtful(blocks: Sequence[Block], calls: int) -> Reason | None:
         blocks: of one case.
         calls: in a sample.
     """
+    late = _works_on(blocks)
+    if late is not None:
+        return late
     seen = [block for block in blocks if block.wall_us]
     if len(seen) < _FEWEST_BLOCKS:
         return None
@@ -43,6 +47,28 @@ def doubtful(blocks: Sequence[Block], calls: int) -> Reason | None:
         text=f"the candidate's samples claim to take {gain:.0f} µs less than the baseline's, and "
         f"of that {visible:.0f} µs could be seen from outside, so its times are not believed; let "
         f"the callable do all of its work before it returns, and leave clocks and timers alone",
+    )
+
+
+def _works_on(blocks: Sequence[Block]) -> Reason | None:
+    """Says that the candidate's work runs on after its region's end, and the baseline's does not.
+
+    Other streams are no part of a region, and a flush of the cache between regions hides them from
+    the clock on the wall.
+    """
+    late = [block.late_us for block in blocks if block.late_us is not None]
+    if len(late) < _FEWEST_BLOCKS:
+        return None
+    baseline_us, candidate_us = (statistics.median(side) for side in zip(*late, strict=True))
+    call_us = 1e3 * statistics.median(ms for block in blocks for ms in block.counted("candidate"))
+    more_us = candidate_us - baseline_us
+    if more_us <= max(_SHARE_OF_SAMPLE * call_us, _LATE_FLOOR_US):
+        return None
+    return Reason(
+        code="work-outlives",
+        text=f"after the timed call had ended the candidate kept the device busy for "
+        f"{more_us:.0f} µs longer than the baseline, so not all of its work was timed; let the "
+        f"current stream wait for the others before the callable returns",
     )
 
 

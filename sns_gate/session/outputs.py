@@ -49,6 +49,7 @@ class Node(Record):
     kind: str
     form: str = ""
     type: str = ""
+    of: str = ""
     text: str = ""
     keys: tuple[str, ...] = ()
     items: tuple[Node, ...] = ()
@@ -204,7 +205,7 @@ class _Comparison:
     def differences(self, baseline: Node, candidate: Node, where: str) -> Iterator[str]:
         """Where they differ, in words; ``where`` is the path to the part."""
         name = f"output{where}"
-        if (baseline.kind, baseline.type) != (candidate.kind, candidate.type):
+        if _class_of(baseline) != _class_of(candidate):
             yield f"{name} is {_kind(candidate)}, and the baseline's is {_kind(baseline)}"
         elif (baseline.keys, baseline.shape) != (candidate.keys, candidate.shape):
             yield f"{name} has {_form(candidate)}, and the baseline's has {_form(baseline)}"
@@ -270,12 +271,16 @@ class _Comparison:
             )
 
 
+def _class_of(node: Node) -> tuple[str, str, str]:
+    return node.kind, node.type, node.of
+
+
 def _kind(node: Node) -> str:
     return {
         "none": "nothing",
         "float": f"the float {node.text[:80]}",
         "exact": f"the {node.type[:80]} {node.text[:80]}",
-        "array": f"an array of {node.type[:80]}",
+        "array": f"an array of {node.type[:80]}{f' and class {node.of[:80]}' if node.of else ''}",
     }.get(node.kind, f"a {node.type[:80]}")
 
 

@@ -57,6 +57,7 @@ class CudaTimer:
         # Likewise: an event's class is the code under test's to patch.
         self._event = torch.cuda.Event
         self._record, self._elapsed_ms = self._event.record, self._event.elapsed_time
+        self._wait_for = self._event.synchronize
         self._flush_bytes = max(_FLUSH_CACHES * self.cache_bytes, _MIN_FLUSH_BYTES)
         self._padding: list[torch.Tensor] = []
         self._flush: torch.Tensor | None = None
@@ -144,6 +145,7 @@ class CudaTimer:
         switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
         stream = torch.cuda.current_stream().cuda_stream
         held: list[int] = []
+        late_ns = 0
         collecting = gc.isenabled()
         gc.disable()
         start = perf_counter_ns()
@@ -156,7 +158,10 @@ class CudaTimer:
                         self._enqueue_region(region)
                     if last == recipe.regions:
                         self._kernels.launch_clock(stream)
+                self._wait_for(self._events[last - 1][1])
+                ended = perf_counter_ns()
                 torch.cuda.synchronize()
+                late_ns = perf_counter_ns() - ended
                 held.append(self._kernels.held_ns() if recipe.held else 0)
         finally:
             if collecting:
@@ -170,6 +175,7 @@ class CudaTimer:
             wall_ns=wall_ns,
             involuntary=resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
             hold_expired=any(ns >= HOLD_LIMIT_NS for ns in held),
+            late_ns=late_ns,
         )
 
     def end(self) -> int:

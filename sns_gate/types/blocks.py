@@ -49,6 +49,9 @@ class Block(Record):
     wall_us: tuple[float, ...] = Field(
         (), description="how long the worker's answer took to come, by the gate's own clock"
     )
+    late_us: tuple[float, float] | None = Field(
+        None, description="median time the device was busy after the last region, a side"
+    )
     log_speedup: float = Field(description="median over pairs of log(baseline / candidate)")
     placing_s: float = Field(0.0, description="seconds to set up, warm up and free both sides")
     settling_s: float = Field(0.0, description="seconds until the counted samples began")

@@ -89,7 +89,7 @@ def _described_value(value: object, data: BinaryIO, above: tuple[int, ...]) -> N
             return {"kind": "opaque", "type": "a container too deep, too long, or in itself"}
         made = [_node(item, data, (*above, id(value))) for item in items]
         return {
-            "kind": "items", "type": type(value).__name__, "form": form, "keys": keys,
+            "kind": "items", "type": _class_name(value, form), "form": form, "keys": keys,
             "items": made,
         }  # fmt: skip
     return _array(value, data)
@@ -102,6 +102,19 @@ def _exact(value: object) -> str:
         return whole
     digest = hashlib.blake2b(whole.encode("utf-8", "replace"), digest_size=16).hexdigest()
     return f"{whole[:_LONGEST]}… of {len(whole)} characters, digest {digest}"
+
+
+def _class_name(value: object, form: str) -> str:
+    """The name of a container's class, such that none that computes late passes for a plain one."""
+    name = type(value).__name__
+    return name if type(value) in (list, tuple, dict) or form == "fields" else f"{name} of {form}"
+
+
+def _is_plain(value: object, library: str) -> bool:
+    """Whether an array's class is the library's own, whose elements are there when it is."""
+    kind = type(value)
+    known = getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
+    return known and kind.__module__.partition(".")[0] == library
 
 
 def _items(value: object) -> tuple[str, list[object] | None, list[str]]:
@@ -125,15 +138,23 @@ def _array(value: Any, data: BinaryIO) -> Node:  # noqa: ANN401 (of the user's l
     if torch is not None and isinstance(value, torch.Tensor):
         if value.layout is not torch.strided or value.is_quantized or value.is_meta:
             return {"kind": "opaque", "type": f"{type(value).__name__} of layout {value.layout}"}
-        return _tensor(torch, value.detach(), data)
+        return _named(_tensor(torch, value.detach(), data), value, "torch")
     if numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind in "biufc":
         value = value.astype(value.dtype.newbyteorder("="), copy=False)
         flat, step = _sampled(value.reshape(-1), value.nbytes, value.size)
         raw = numpy.ascontiguousarray(flat)
         at = data.tell()
         data.write(raw.tobytes())
-        return _described("numpy", str(value.dtype), value.shape, step, at, data)
+        node = _described("numpy", str(value.dtype), value.shape, step, at, data)
+        return _named(node, value, "numpy")
     return {"kind": "opaque", "type": f"{type(value).__module__}.{type(value).__qualname__}"}
+
+
+def _named(node: Node, value: object, library: str) -> Node:
+    """An array of a class of its own says so: its elements may be computed when they are read."""
+    if node["kind"] == "array" and not _is_plain(value, library):
+        node["of"] = type(value).__name__
+    return node
 
 
 def _tensor(torch: Any, value: Any, data: BinaryIO) -> Node:  # noqa: ANN401
