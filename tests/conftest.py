@@ -7,14 +7,14 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sns_gate.types import GateResult
+from sns_gate.types import CaseResult, GateResult
 
 #: Time that passes whatever else the machine does, so that no verdict rests on fine timing.
 WORK = """
@@ -100,8 +100,29 @@ def clean_environment(**extra: str) -> dict[str, str]:
     return kept | extra
 
 
+#: Codes of what other work on this machine does to a check, whatever is tested.
+BUSY = {"cpu-contended", "cpu-stolen", "cpu-throttled"}
+BUSY_TRIES = 3
+
+
 def sns_gate(folder: Path, *arguments: str, **environment: str) -> Ran:
-    """Run the real command in a folder; ``result.json`` there is read if it is written."""
+    """Run the real command in a folder; ``result.json`` there is read if it is written.
+
+    Where a case is refused because this machine was busy, it is run again, a few times.
+    """
+    for _ in range(BUSY_TRIES):
+        ran = _run_once(folder, arguments, environment)
+        if ran.result is None or not any(map(_was_busy, ran.result.cases)):
+            break
+    return ran
+
+
+def _was_busy(case: CaseResult) -> bool:
+    refused = case.note in ("tier C", "unconfirmed")
+    return refused and bool(BUSY & {reason.code for reason in case.reasons})
+
+
+def _run_once(folder: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Ran:
     done = subprocess.run(
         [sys.executable, "-m", "sns_gate", *arguments],
         cwd=folder,

@@ -246,6 +246,15 @@ def test_parts_that_can_be_compared_are_beside_one_that_cannot() -> None:
     assert "output[1] is 2" in wrong([object(), 1], [object(), 2])
 
 
+def test_outputs_beyond_all_measure_are_compared_in_part_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sns_gate.worker.outputs.MOST_BYTES_IN_ALL", 100)
+    many = [np.ones(20), np.ones(20)]
+    assert "part behind 0 MiB of arrays" in compared(many, many).notes[0].text
+    assert wrong([np.ones(20), np.ones(20)], [np.zeros(20), np.ones(20)])
+
+
 def test_of_an_array_that_is_too_large_elements_at_even_distances_are_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -16,6 +16,8 @@ from typing import Any, BinaryIO
 
 #: Of a larger array, elements at even distances are kept.
 MOST_BYTES = 256 << 20
+#: Of all arrays of an output together; what comes after is not compared, and that is said.
+MOST_BYTES_IN_ALL = 1 << 30
 _DEEPEST, _MOST_ITEMS = 20, 10_000
 _LONGEST = 200
 _KEYS = (str, int, float, bool, bytes, type(None))
@@ -135,6 +137,8 @@ def _items(value: object) -> tuple[str, list[object] | None, list[str]]:
 
 def _array(value: Any, data: BinaryIO) -> Node:  # noqa: ANN401 (of the user's libraries)
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if data.tell() >= MOST_BYTES_IN_ALL:
+        return {"kind": "opaque", "type": f"part behind {MOST_BYTES_IN_ALL >> 20} MiB of arrays"}
     if torch is not None and isinstance(value, torch.Tensor):
         if value.layout is not torch.strided or value.is_quantized or value.is_meta:
             return {"kind": "opaque", "type": f"{type(value).__name__} of layout {value.layout}"}

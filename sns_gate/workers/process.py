@@ -25,7 +25,7 @@ _READ_BYTES = 1 << 16
 _POLL_S = 0.5
 _LOG_TAIL_BYTES = 2000
 #: Each sweep ends what the killed ones had started meanwhile.
-_SWEEPS = 20
+_SWEEPS, _KILL_S = 20, 30.0
 _ADAPTERS: dict[str, TypeAdapter[Reply]] = {
     kind.__name__: TypeAdapter(kind) for kind in protocol.REPLIES
 }
@@ -139,7 +139,9 @@ class WorkerProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.kill()
-        self._process.wait()
+        # A process inside a driver's call may not end for long; nothing here waits for it.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_KILL_S)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
