@@ -110,11 +110,13 @@ def sns_gate(folder: Path, *arguments: str, **environment: str) -> Ran:
 
     Where a case is refused because this machine was busy, it is run again, a few times.
     """
-    for _ in range(BUSY_TRIES):
+    tries = 1
+    while True:
         ran = _run_once(folder, arguments, environment)
-        if ran.result is None or not any(map(_was_busy, ran.result.cases)):
-            break
-    return ran
+        busy = ran.result is not None and any(map(_was_busy, ran.result.cases))
+        if not busy or tries == BUSY_TRIES:
+            return ran
+        tries += 1
 
 
 def _was_busy(case: CaseResult) -> bool:
