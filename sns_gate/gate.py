@@ -19,11 +19,15 @@ from sns_gate.rig import (
     Machine,
     Rig,
     both_revisions,
+    settle,
+    taken_apart,
+    unexplained,
 )
 from sns_gate.rig.machine import short_file
 from sns_gate.session import CaseOutcome, Ledger, PlannedCase
 from sns_gate.types import (
     CaseResult,
+    Explanation,
     GateResult,
     Outcome,
     Reason,
@@ -78,7 +82,7 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
         nothing_left_in(scratch),
         both_revisions(request.folder, request.baseline, request.candidate, scratch) as sides,
     ):
-        settings, notes = _settle(request, sides)
+        settings, notes = settle(request, sides)
         _refuse_identical(request, sides)
         rig = Rig(request, settings, sides, scratch)
         rig.build(progress.stage)
@@ -101,6 +105,38 @@ def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateRe
         names = RevisionInfo(ref=request.baseline), RevisionInfo(ref=request.candidate)
         ledger = Ledger(_header(settings, rig.device.name, *names), save)
         return _judged(_Run(rig, ledger, progress))
+
+
+def explain(
+    request: CheckRequest, progress: Progress
+) -> Iterator[tuple[str, Explanation | Reason | None]]:
+    """Take both sides' calls of every wanted case apart, and time nothing.
+
+    Yields:
+        A case's id with its explanation, why it has none, or None where nothing was seen.
+
+    Raises:
+        UsageError, NothingCompared, RefusedRun: as ``check``.
+    """
+    progress.stage("preparing both revisions")
+    with (
+        scratch_folder() as scratch,
+        nothing_left_in(scratch),
+        both_revisions(request.folder, request.baseline, request.candidate, scratch) as sides,
+    ):
+        settings, _ = settle(request, sides)
+        rig = Rig(request, settings, sides, scratch)
+        rig.build(progress.stage)
+        with rig.device.to_itself(progress.stage):
+            progress.stage("listing cases")
+            with rig.baseline_cases() as own, rig.pool("first", 1) as pool:
+                roster = rig.roster(pool, own)
+            kinds = ((rig.pool, roster.planned), (rig.reference_pool, roster.against_references))
+            for start, cases in kinds:
+                if cases:
+                    progress.stage("taking calls apart")
+                    for case, found in taken_apart(rig, start, cases):
+                        yield case.spec.id, found
 
 
 @dataclass(frozen=True)
@@ -139,6 +175,7 @@ def _judged(run: _Run) -> GateResult:
         with run.rig.device.to_itself(run.progress.stage):
             rounds = _measure_all(run)
             _confirm_slower(run, rounds)
+            _explain_changed(run, rounds)
     except (Terminated, KeyboardInterrupt) as error:
         run.ledger.cut_short(_ending(error))
         raise
@@ -214,38 +251,36 @@ def _measure_again(run: _Run, one: _Round, cases: int) -> None:
             run.keep(result, result)
 
 
+def _explain_changed(run: _Run, rounds: Sequence[_Round]) -> None:
+    """Where the time of changed cases went, by a profiler, in workers that time nothing."""
+    for one in rounds:
+        cases = [case for case, _ in one.outcomes if _is_to_explain(run, case)]
+        if not cases:
+            continue
+        run.progress.stage("taking calls apart")
+        try:
+            for case, found in taken_apart(run.rig, one.start, cases):
+                if isinstance(found, Reason):
+                    run.ledger.disclose([found])
+                else:
+                    run.ledger.add(session.with_explanation(run.ledger.case(case.spec.id), found))
+        except (RefusedRun, WorkerError) as error:
+            # What it does to a case's verdict is nothing: this is beside the measurement.
+            run.ledger.disclose([unexplained("calls", error)])
+
+
+def _is_to_explain(run: _Run, case: PlannedCase) -> bool:
+    wanted, verdict = run.rig.settings.explain, run.ledger.case(case.spec.id).verdict
+    if wanted == "none":
+        return False
+    changed = verdict in (Verdict.SLOWER, Verdict.FASTER)
+    return changed or (wanted == "all" and run.ledger.case(case.spec.id).speedup is not None)
+
+
 def _provisional(outcome: CaseOutcome) -> CaseResult:
     """A slower case stands as unconfirmed in the file until its second measurement."""
     slower = outcome.result.verdict is Verdict.SLOWER
     return session.unconfirmed(outcome) if slower else outcome.result
-
-
-def _settle(
-    request: CheckRequest, sides: Mapping[Side, Revision]
-) -> tuple[Settings, tuple[Reason, ...]]:
-    """The settings that hold, and how the policy of the two revisions differs."""
-    file, theirs_file = read_file(sides["candidate"].root), read_file(sides["baseline"].root)
-    settings = request.layers.over(file)
-    if request.layers.policy_from(theirs_file) == "candidate":
-        return settings.model_copy(update={"policy_from": "candidate"}), ()
-    governed = request.layers.governed(file, theirs_file)
-    governed = governed.model_copy(update={"policy_from": "baseline"})
-    notes = [
-        Reason(
-            code="policy-from-baseline",
-            text=f"the candidate sets {name.replace('_', '-')} to {theirs}, the baseline's {ours} "
-            f"governs until this change is merged",
-        )
-        for name, ours, theirs in _differences(governed, settings)
-    ]
-    return governed, tuple(notes)
-
-
-def _differences(one: Settings, other: Settings) -> Iterator[tuple[str, object, object]]:
-    for name in Settings.model_fields:
-        ours, theirs = getattr(one, name), getattr(other, name)
-        if ours != theirs and name != "policy_from":
-            yield name, ours, theirs
 
 
 def _refuse_identical(request: CheckRequest, sides: Mapping[Side, Revision]) -> None:

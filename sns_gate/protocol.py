@@ -190,6 +190,11 @@ class JudgeOutputs:
 
 
 @dataclass(frozen=True)
+class ProfileCall:
+    """Take the placed case's call apart by a profiler; answers Profiled. Nothing is timed after."""
+
+
+@dataclass(frozen=True)
 class Release:
     """Free the placed case."""
 
@@ -200,8 +205,8 @@ class Prove:
 
 
 Request = (
-    Hello | Load | Rehearse | Place | Calibrate | TakeSample | WriteOutput | JudgeOutputs | Release
-    | Prove
+    Hello | Load | Rehearse | Place | Calibrate | TakeSample | WriteOutput | JudgeOutputs
+    | ProfileCall | Release | Prove
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------ replies
@@ -304,6 +309,41 @@ class OutputsJudged:
 
 
 @dataclass(frozen=True)
+class PartSeen:
+    """A kernel, operator or function inside a call: its calls and own time in one of the case's."""
+
+    name: str
+    calls: float
+    us: float
+
+
+@dataclass(frozen=True)
+class ProfileSeen:
+    """A call taken apart in one way.
+
+    Attributes:
+        source: ``kernels``, ``operators`` or ``functions``.
+        parts: the longest first.
+        outside_us: of a call outside of all parts.
+        launches: kernels in each profiled call.
+        choices: configurations that autotuners settled on.
+    """
+
+    source: str
+    parts: tuple[PartSeen, ...]
+    outside_us: float
+    launches: tuple[int, ...]
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """A call taken apart in every way that the device allows."""
+
+    profiles: tuple[ProfileSeen, ...]
+
+
+@dataclass(frozen=True)
 class Released:
     """The case is gone; peak memory that it took on the device."""
 
@@ -334,8 +374,8 @@ class Failed:
 
 
 Reply = (
-    Ready | Loaded | Placed | Calibrated | Sampled | OutputWritten | OutputsJudged | Released
-    | Proven | Failed
+    Ready | Loaded | Placed | Calibrated | Sampled | OutputWritten | OutputsJudged | Profiled
+    | Released | Proven | Failed
 )  # fmt: skip
 
 REQUESTS: tuple[type, ...] = (
@@ -347,6 +387,7 @@ REQUESTS: tuple[type, ...] = (
     TakeSample,
     WriteOutput,
     JudgeOutputs,
+    ProfileCall,
     Release,
     Prove,
 )
@@ -358,6 +399,7 @@ REPLIES: tuple[type, ...] = (
     Sampled,
     OutputWritten,
     OutputsJudged,
+    Profiled,
     Released,
     Proven,
     Failed,

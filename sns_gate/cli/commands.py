@@ -59,6 +59,34 @@ def compare(options: argparse.Namespace) -> int:
     return _judged(lambda progress, save: gate.compare(request, progress, save), Path(options.json))
 
 
+def explain(options: argparse.Namespace) -> int:
+    """Say where the time inside both sides' calls goes."""
+    from sns_gate import gate
+    from sns_gate.report import explained
+    from sns_gate.report.terminal import console_for, progress_for
+    from sns_gate.rig import CheckRequest
+    from sns_gate.types import Explanation
+
+    options.filter = [options.case]
+    request = CheckRequest(
+        Path.cwd(), options.baseline, options.candidate, _layers(options), dict(os.environ)
+    )
+    console = console_for(sys.stdout)
+    progress = progress_for(console)
+    progress.start()
+    try:
+        found = list(gate.explain(request, progress))
+    finally:
+        progress.stop()
+    for case, one in found:
+        if isinstance(one, Explanation):
+            explained.render(case, one, console)
+        else:
+            why = one.text if one else "the profiler saw nothing of it"
+            console.print(f"{case}: {why}", markup=False)
+    return _EXIT_OK if any(isinstance(one, Explanation) for _, one in found) else _EXIT_REFUSED
+
+
 def calibrate(options: argparse.Namespace) -> int:
     """Measure a revision against itself, and recommend settings."""
     from sns_gate import calibration, gate

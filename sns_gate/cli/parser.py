@@ -24,6 +24,7 @@ def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
     added = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_check(added, with_settings="check" in given)
     _add_compare(added, with_settings="compare" in given)
+    _add_explain(added, with_settings="explain" in given)
     _add_calibrate(added, with_settings="calibrate" in given)
     report = added.add_parser("report", help="show a result file again, without a GPU")
     report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
@@ -71,19 +72,41 @@ def _add_check(
     )
     check.set_defaults(run=commands.check)
     check.add_argument("-h", "--help", action=_CheckHelp, help="show this help and exit")
-    check.add_argument(
+    _add_revisions(check)
+    _add_result(check)
+    if with_settings:  # they cost an import that 'sns-gate --help' need not wait for
+        _add_settings(check, of_revisions=True)
+
+
+def _add_revisions(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
         "--baseline",
         metavar="REF",
         help="revision to compare with (default: the merge base with the remote's default branch)",
     )
-    check.add_argument(
+    command.add_argument(
         "--candidate",
         metavar="REF",
         help="revision to judge (default: the working tree as it is, uncommitted changes included)",
     )
-    _add_result(check)
-    if with_settings:  # they cost an import that 'sns-gate --help' need not wait for
-        _add_settings(check, of_revisions=True)
+
+
+def _add_explain(
+    added: argparse._SubParsersAction[argparse.ArgumentParser], *, with_settings: bool
+) -> None:
+    explain = added.add_parser(
+        "explain",
+        help="say where the time inside both sides' calls goes",
+        description="Takes a case's call apart on both sides by a profiler, kernel by kernel on a "
+        "GPU, by torch's operators or Python's functions on the CPU, and puts the parts beside "
+        "each other. It judges nothing: a profiler slows calls down.",
+        epilog="example: sns-gate explain 'softmax[n=4096]' --baseline HEAD~1",
+    )
+    explain.set_defaults(run=commands.explain)
+    explain.add_argument("case", metavar="CASE", help="id, a part of it, or a pattern")
+    _add_revisions(explain)
+    if with_settings:
+        _add_settings(explain, of_revisions=True, without=("explain", "filter"))
 
 
 def _add_compare(
@@ -205,12 +228,14 @@ def _add_result(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_settings(command: argparse.ArgumentParser, *, of_revisions: bool) -> None:
+def _add_settings(
+    command: argparse.ArgumentParser, *, of_revisions: bool, without: Sequence[str] = ()
+) -> None:
     """Every setting is an option of the same name."""
     from sns_gate.config import setting_options
 
     for option in setting_options():
-        if option.of_revisions and not of_revisions:
+        if (option.of_revisions and not of_revisions) or option.name in without:
             continue
         command.add_argument(
             f"--{option.name}",

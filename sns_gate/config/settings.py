@@ -180,6 +180,12 @@ class Settings(Record):
         "label, or by that and a commit's Perf-Accept trailer",
         json_schema_extra={"metavar": "HOW", "policy": True, "of": "posting"},
     )
+    explain: Literal["changed", "all", "none"] = Field(
+        "changed",
+        description="cases whose calls are taken apart by a profiler after all timing: changed "
+        "ones are slower or faster",
+        json_schema_extra={"metavar": "WHICH"},
+    )
     policy_from: Literal["baseline", "candidate"] = Field(
         "candidate",
         description="the revision whose configuration says what passes; baseline for pull "

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sns_gate.report import words
+from sns_gate.report.inside import sentence
 from sns_gate.types import CaseResult, GateResult, Outcome, Reason, Verdict
 
 _STYLES = {
@@ -155,7 +156,13 @@ def _remarks(result: GateResult) -> list[Text]:
         Text.assemble(f"{words.plain(reason.text)} ", (f"[{reason.code}]", "dim"))
         for reason in result.disclosures
     ]
-    return [Text(""), *lines, *remarks] if lines or remarks else []
+    causes = [
+        Text.assemble((f"{words.plain(case.id)}: ", "bold"), words.plain(sentence(found)))
+        for case in words.ordered(result.cases)
+        if (found := case.explanation) is not None
+    ]
+    shown_lines = [*lines, *causes, *remarks]
+    return [Text(""), *shown_lines] if shown_lines else []
 
 
 def _detail(case: CaseResult, reason: Reason) -> list[Text]:

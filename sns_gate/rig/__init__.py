@@ -1,8 +1,20 @@
 """Both sides on one device: where their code is, how workers start, what they run on."""
 
+from sns_gate.rig.apart import taken_apart, unexplained
 from sns_gate.rig.functions import FunctionsRequest, FunctionsRig
 from sns_gate.rig.machine import Machine
 from sns_gate.rig.mount import CheckRequest, Rig
+from sns_gate.rig.policy import settle
 from sns_gate.rig.sides import both_revisions
 
-__all__ = ["CheckRequest", "FunctionsRequest", "FunctionsRig", "Machine", "Rig", "both_revisions"]
+__all__ = [
+    "CheckRequest",
+    "FunctionsRequest",
+    "FunctionsRig",
+    "Machine",
+    "Rig",
+    "both_revisions",
+    "settle",
+    "taken_apart",
+    "unexplained",
+]

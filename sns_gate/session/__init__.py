@@ -1,6 +1,7 @@
 """How a case is measured: recipe, blocks, rotation, stopping; it starts no process."""
 
 from sns_gate.session.blocks import Observer, Worker
+from sns_gate.session.explaining import explain_case, with_explanation
 from sns_gate.session.ledger import Ledger
 from sns_gate.session.measuring import BrokenCase, CaseRun, Measured, Progress, measure_case
 from sns_gate.session.roster import PlannedCase, Policy, Roster, agree, outputs_asked
@@ -29,10 +30,12 @@ __all__ = [
     "Worker",
     "agree",
     "confirmed",
+    "explain_case",
     "measure_case",
     "outputs_asked",
     "refuse_code",
     "refuse_unlike",
     "summarise",
     "unconfirmed",
+    "with_explanation",
 ]

@@ -47,6 +47,10 @@ class Ledger:
         ranks = {id_: rank for rank, id_ in enumerate(self.order)}
         return tuple(sorted(self._cases.values(), key=lambda case: ranks.get(case.id, len(ranks))))
 
+    def case(self, id_: str) -> CaseResult:
+        """The case of this id as it stands."""
+        return self._cases[id_]
+
     def close(self) -> GateResult:
         """Save and return the complete result."""
         code = exit_code(self.cases)

@@ -1,6 +1,7 @@
 """What a check says, as frozen data that any renderer can work from."""
 
 from sns_gate.types.blocks import Block, CaseEvidence, CpuEvidence, GpuEvidence
+from sns_gate.types.profile import Explanation, Profile, ProfiledPart, ProfileSource
 from sns_gate.types.result import (
     CHECKED,
     MORE_MEMORY,
@@ -36,12 +37,16 @@ __all__ = [
     "Conclusion",
     "CpuEvidence",
     "EnvironmentFingerprint",
+    "Explanation",
     "GateResult",
     "GpuEvidence",
     "Measurement",
     "MeasurementTier",
     "Outcome",
     "OutputCheck",
+    "Profile",
+    "ProfileSource",
+    "ProfiledPart",
     "Reason",
     "Record",
     "RevisionInfo",

@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from sns_gate.types.blocks import Block, CaseEvidence
+from sns_gate.types.profile import Explanation
 from sns_gate.types.timings import EnvironmentFingerprint
 from sns_gate.types.words import Conclusion, MeasurementTier, Outcome, Reason, Record, Side, Verdict
 
@@ -88,6 +89,9 @@ class CaseResult(Record):
     covers: tuple[str, ...] = Field((), description="sources of variation inside the interval")
     evidence: CaseEvidence | None = None
     seconds: float = 0.0
+    explanation: Explanation | None = Field(
+        None, description="both sides' calls taken apart after all timing, where they differ"
+    )
     screening: Measurement | None = Field(
         None, description="the first measurement, where a confirmation followed"
     )

@@ -18,6 +18,7 @@ from sns_gate.protocol import (
     JudgeOutputs,
     Load,
     Place,
+    ProfileCall,
     Prove,
     Rehearse,
     Release,
@@ -67,6 +68,7 @@ def _dispatch(workbench: Workbench, request: Request) -> Reply:
         TakeSample: workbench.sample,
         WriteOutput: workbench.write_output,
         JudgeOutputs: workbench.judge_outputs,
+        ProfileCall: workbench.profile_call,
         Release: workbench.release,
         Prove: workbench.prove,
     }

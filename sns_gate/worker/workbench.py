@@ -27,6 +27,8 @@ from sns_gate.protocol import (
     OutputWritten,
     Place,
     Placed,
+    ProfileCall,
+    Profiled,
     Prove,
     Proven,
     Ready,
@@ -43,6 +45,7 @@ from sns_gate.worker import isolation
 from sns_gate.worker.inputs import moved, renew, snapshot
 from sns_gate.worker.judging import judge
 from sns_gate.worker.outputs import overwrite, write_output
+from sns_gate.worker.profiling import profile
 from sns_gate.worker.tuning import forget_tuning
 
 #: Calls before anything is measured: the first compiles, the next ones tune and fill caches.
@@ -183,6 +186,10 @@ class Workbench:
         if isinstance(comparator, bool):
             raise TypeError(f"'{self._placed}' has no comparator of its own in this revision")
         return OutputsJudged(judge(comparator, request.baseline, request.candidate))
+
+    def profile_call(self, _: ProfileCall) -> Profiled:
+        """Take the placed case's call apart."""
+        return profile(self._calls[0], self._open_timer())
 
     def sample(self, _: TakeSample) -> Sampled:
         """Take one sample as arranged."""

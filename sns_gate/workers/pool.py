@@ -197,7 +197,7 @@ class WorkerPool:
         self._disclose_removed(started)
         for side in SIDES:
             count = len(self.workers(side))
-            if count >= MIN_CLUSTERS:
+            if count >= min(MIN_CLUSTERS, self.processes):
                 continue
             raise RefusedRun(
                 "too-few-workers",
