@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from sns_gate import protocol
-from sns_gate.report import inside
+from sns_gate.report import causes, inside
 from sns_gate.session import with_explanation
 from sns_gate.session.explaining import explain_case
 from sns_gate.timers.cpu import CpuTimer
@@ -225,3 +225,17 @@ def test_a_case_that_raises_is_not_explained_and_the_reason_is_said(repository: 
     assert ran.code == 3
     assert "could not be taken apart" in ran.out
     assert "boom" in ran.out
+
+
+def test_a_parts_name_acts_nowhere() -> None:
+    hostile = "@everyone <script>alert(1)</script> | [x](http://e) `\n# "
+    found = Explanation(
+        baseline=side(("k", 1, 1.0)),
+        candidate=side((hostile, 1, 9.0)).model_copy(update={"choices": (hostile,)}),
+    )
+    shown = case("add", Verdict.SLOWER, 0.5, 0.6, 0.7, explanation=found)
+    for text in (causes.said([shown]), causes.tables([shown])):
+        for harm in ("@everyone", "<script", "](http", "\n# "):
+            assert harm not in text
+    rows = [line for line in causes.tables([shown]).splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in rows} == {6}

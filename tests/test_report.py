@@ -28,9 +28,12 @@ from sns_gate.types import (
     Block,
     CaseResult,
     EnvironmentFingerprint,
+    Explanation,
     GateResult,
     MeasurementTier,
     Outcome,
+    Profile,
+    ProfiledPart,
     Reason,
     RevisionInfo,
     Speedup,
@@ -64,9 +67,22 @@ def case(
     return CaseResult.model_validate(fields | more)
 
 
+EXPLAINED = Explanation(
+    baseline=Profile(
+        source="kernels", outside_us=0.5, launches=(1, 1),
+        parts=(ProfiledPart(name="add_kernel", calls=1, us=57.0),),
+    ),
+    candidate=Profile(
+        source="kernels", outside_us=1.5, launches=(2, 2), choices=("add_kernel: BLOCK: 128",),
+        parts=(
+            ProfiledPart(name="add_kernel", calls=1, us=57.2),
+            ProfiledPart(name="void fill<float, 4>(float*)", calls=1, us=1.7),
+        ),
+    ),
+)  # fmt: skip
 CASES = (
     case("softmax[n=4096]", Verdict.UNCHANGED, 0.9981, 1.0001, 1.002),
-    case("add", Verdict.SLOWER, 0.9673, 0.9713, 0.9753),
+    case("add", Verdict.SLOWER, 0.9673, 0.9713, 0.9753, explanation=EXPLAINED),
     case("scale", Verdict.SLOWER, 0.2474, 0.2491, 0.2509),
     case("mlp", Verdict.FASTER, 1.0961, 1.1072, 1.1183),
     case("sort", Verdict.INCONCLUSIVE, 0.9612, 1.0, 1.041, note="too wide",

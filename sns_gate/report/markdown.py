@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from sns_gate.report import words
+from sns_gate.report import causes, words
 from sns_gate.report.neutral import block, code, prose, together
 from sns_gate.types import CaseResult, EnvironmentFingerprint, GateResult, Reason, Verdict
 
@@ -66,6 +66,7 @@ def comment(result: GateResult, *, run_url: str = "", most: int = MOST_BYTES) ->
     notable = [case for case in words.ordered(result.cases) if case.verdict is not _QUIET]
     opening = _opening(result, run_url)
     table = _table(result, notable[:_MOST_ROWS])
+    said = causes.said(notable)
     following = f"**Next:** {prose(step)}" if (step := words.next_step(result)) else ""
     more = notable[_MOST_ROWS:]
     kept = [
@@ -74,6 +75,7 @@ def comment(result: GateResult, *, run_url: str = "", most: int = MOST_BYTES) ->
             Section("further cases", 2, _folded_table(result, more, "further case")),
             Section("reasons", 4, _reasons(result)),
             Section("tracebacks", 5, _tracebacks(result)),
+            Section("where the time went", 4, _causes(notable)),
             Section("unchanged cases", 1, _unchanged(result)),
             Section("how it was measured", 3, _measured(result)),
         )
@@ -83,7 +85,7 @@ def comment(result: GateResult, *, run_url: str = "", most: int = MOST_BYTES) ->
     while True:
         note = f"_Left out for length: {', '.join(dropped)}; see the result file._"
         folds = (section.text for section in kept)
-        parts = (opening, table, following, *folds, note if dropped else "")
+        parts = (opening, table, said, following, *folds, note if dropped else "")
         text = "\n\n".join(filter(None, parts))
         if _bytes(text) <= most:
             return text
@@ -250,6 +252,11 @@ def _named(ids: Sequence[str], count: int) -> str:
 
 def _sentence(reason: Reason) -> str:
     return f"{prose(reason.text)} ({html.escape(reason.code)})"
+
+
+def _causes(cases: Sequence[CaseResult]) -> str:
+    tables = causes.tables(cases)
+    return _folded("Where the time went, by a profiler", tables) if tables else ""
 
 
 def _tracebacks(result: GateResult) -> str:
