@@ -27,7 +27,6 @@ from sns_gate.rig.machine import short_file
 from sns_gate.session import CaseOutcome, Ledger, PlannedCase
 from sns_gate.types import (
     CaseResult,
-    Explanation,
     GateResult,
     Outcome,
     Reason,
@@ -105,38 +104,6 @@ def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateRe
         names = RevisionInfo(ref=request.baseline), RevisionInfo(ref=request.candidate)
         ledger = Ledger(_header(settings, rig.device.name, *names), save)
         return _judged(_Run(rig, ledger, progress))
-
-
-def explain(
-    request: CheckRequest, progress: Progress
-) -> Iterator[tuple[str, Explanation | Reason | None]]:
-    """Take both sides' calls of every wanted case apart, and time nothing.
-
-    Yields:
-        A case's id with its explanation, why it has none, or None where nothing was seen.
-
-    Raises:
-        UsageError, NothingCompared, RefusedRun: as ``check``.
-    """
-    progress.stage("preparing both revisions")
-    with (
-        scratch_folder() as scratch,
-        nothing_left_in(scratch),
-        both_revisions(request.folder, request.baseline, request.candidate, scratch) as sides,
-    ):
-        settings, _ = settle(request, sides)
-        rig = Rig(request, settings, sides, scratch)
-        rig.build(progress.stage)
-        with rig.device.to_itself(progress.stage):
-            progress.stage("listing cases")
-            with rig.baseline_cases() as own, rig.pool("first", 1) as pool:
-                roster = rig.roster(pool, own)
-            kinds = ((rig.pool, roster.planned), (rig.reference_pool, roster.against_references))
-            for start, cases in kinds:
-                if cases:
-                    progress.stage("taking calls apart")
-                    for case, found in taken_apart(rig, start, cases):
-                        yield case.spec.id, found
 
 
 @dataclass(frozen=True)

@@ -3,146 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
-import shutil
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sns_gate.errors import PostUnreachable, RefusedRun, UsageError
 
 if TYPE_CHECKING:
-    from sns_gate.config import Layers
     from sns_gate.doctor import Diagnosis
-    from sns_gate.gate import Progress, Save
     from sns_gate.scaffold import Plan
-    from sns_gate.types import GateResult
 
 _EXIT_OK, _EXIT_FAIL, _EXIT_USAGE, _EXIT_REFUSED = 0, 1, 2, 3
-
-
-def check(options: argparse.Namespace) -> int:
-    """Judge a candidate revision against a baseline."""
-    if shutil.which("git") is None:
-        raise UsageError("there is no git on PATH, so no revision can be read; install git")
-    from sns_gate import gate
-    from sns_gate.rig import CheckRequest
-
-    request = CheckRequest(
-        folder=Path.cwd(),
-        baseline=options.baseline,
-        candidate=options.candidate,
-        layers=_layers(options),
-        environment=dict(os.environ),
-    )
-    return _judged(lambda progress, save: gate.check(request, progress, save), Path(options.json))
-
-
-def compare(options: argparse.Namespace) -> int:
-    """Judge one set-up function against another."""
-    from sns_gate import gate
-    from sns_gate.rig import FunctionsRequest
-
-    if options.at_least is not None and not 0 < options.at_least < math.inf:
-        raise UsageError(f"--at-least is a speedup, such as 1.2, got {options.at_least}")
-    request = FunctionsRequest(
-        folder=Path.cwd(),
-        candidate=options.candidate,
-        baseline=options.baseline,
-        at_least=options.at_least,
-        layers=_layers(options),
-        environment=dict(os.environ),
-    )
-    return _judged(lambda progress, save: gate.compare(request, progress, save), Path(options.json))
-
-
-def explain(options: argparse.Namespace) -> int:
-    """Say where the time inside both sides' calls goes."""
-    from sns_gate import gate
-    from sns_gate.report import explained
-    from sns_gate.report.terminal import console_for, progress_for
-    from sns_gate.rig import CheckRequest
-    from sns_gate.types import Explanation
-
-    options.filter = [options.case]
-    request = CheckRequest(
-        Path.cwd(), options.baseline, options.candidate, _layers(options), dict(os.environ)
-    )
-    console = console_for(sys.stdout)
-    progress = progress_for(console)
-    progress.start()
-    try:
-        found = list(gate.explain(request, progress))
-    finally:
-        progress.stop()
-    for case, one in found:
-        if isinstance(one, Explanation):
-            explained.render(case, one, console)
-        else:
-            why = one.text if one else "the profiler saw nothing of it"
-            console.print(f"{case}: {why}", markup=False)
-    return _EXIT_OK if any(isinstance(one, Explanation) for _, one in found) else _EXIT_REFUSED
-
-
-def calibrate(options: argparse.Namespace) -> int:
-    """Measure a revision against itself, and recommend settings."""
-    from sns_gate import calibration, gate
-    from sns_gate.report import calibration as page
-    from sns_gate.report.terminal import console_for, progress_for
-    from sns_gate.rig import CheckRequest
-
-    if options.rounds < 1:
-        raise UsageError(f"--rounds is a number of checks, at least 1, got {options.rounds}")
-    console = console_for(sys.stdout)
-    results = []
-    for round_ in range(options.rounds):
-        # Each round has other placements and orders: the seed stands in its result.
-        layers = _layers(options, seed=round_ if options.seed is None else None)
-        request = CheckRequest(
-            Path.cwd(), options.revision, options.revision, layers, dict(os.environ)
-        )
-        progress = progress_for(console)
-        console.print(f"round {round_ + 1} of {options.rounds}")
-        progress.start()
-        try:
-            results.append(gate.check(request, progress, _keep_nothing))
-        finally:
-            progress.stop()
-    found = calibration.calibrate(results)
-    page.render(found, console)
-    if options.json:
-        Path(options.json).write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    if options.write and found.tolerance is not None:
-        console.print(f"written into {page.write(found, Path.cwd())}", markup=False)
-    return _EXIT_OK if found.tolerance is not None else _EXIT_REFUSED
-
-
-def _judged(run: Callable[[Progress, Save], GateResult], path: Path) -> int:
-    """Run a check under its progress, keep its result, and show it."""
-    from sns_gate.report.json import ResultFile
-    from sns_gate.report.terminal import console_for, progress_for, render
-
-    console = console_for(sys.stdout)
-    progress = progress_for(console)
-    file = ResultFile(path.absolute())
-    file.require_writable()
-    file.discard_old()
-    progress.start()
-    try:
-        result = run(progress, file.save)
-    except BaseException:
-        progress.stop()
-        if file.latest is not None and file.latest.cases:
-            render(file.latest, console)
-        raise
-    progress.stop()
-    render(result, console)
-    if file.failure is not None:
-        raise file.failure
-    return result.exit_code
 
 
 def post(options: argparse.Namespace) -> int:
@@ -228,8 +101,38 @@ def report(options: argparse.Namespace) -> int:
     from sns_gate.report.terminal import console_for, render
 
     result = result_file.read(Path(options.result))
+    if options.junit:
+        from sns_gate.report.junit import junit
+
+        _write(options.junit, junit(result))
     render(result, console_for(sys.stdout))
     return result.exit_code
+
+
+def completion(options: argparse.Namespace) -> int:
+    """Print what a shell needs to complete this command's words."""
+    import shtab
+
+    from sns_gate.cli.parser import parser_for
+
+    every = ("check", "compare", "calibrate", "explain", "list")
+    sys.stdout.write(shtab.complete(parser_for(every), shell=options.shell) + "\n")
+    return _EXIT_OK
+
+
+def _write(path: str, text: str) -> None:
+    """Write a report where the user wants it.
+
+    Raises:
+        UsageError: it cannot be written there.
+    """
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written ({error.strerror}), so there is no such report; the result "
+            f"itself is kept, so name another place"
+        ) from None
 
 
 def doctor(options: argparse.Namespace) -> int:
@@ -256,6 +159,7 @@ def _with_clocks_tried(
 ) -> Diagnosis:
     """Go to tier A and back with a comparison of one kernel with itself."""
     from sns_gate import gate
+    from sns_gate.cli.benchmarking import keep_nothing
     from sns_gate.config import Layers, Source
     from sns_gate.doctor.trial import LOAD, try_clocks
     from sns_gate.report.terminal import PlainProgress, console_for
@@ -285,12 +189,8 @@ def _with_clocks_tried(
         )
         progress = PlainProgress(console_for(sys.stderr))
         return try_clocks(
-            found, uuid, state_dir, lambda: gate.compare(request, progress, _keep_nothing)
+            found, uuid, state_dir, lambda: gate.compare(request, progress, keep_nothing)
         )
-
-
-def _keep_nothing(result: GateResult) -> None:
-    del result
 
 
 def restore(options: argparse.Namespace) -> int:
@@ -319,19 +219,3 @@ def schema(_: argparse.Namespace) -> int:
 
     sys.stdout.write(result_file.schema() + "\n")
     return _EXIT_OK
-
-
-def _layers(options: argparse.Namespace, seed: int | None = None) -> Layers:
-    from sns_gate.config import Layers, Source, read_environment, setting_options
-
-    given = {
-        option.name: value
-        for option in setting_options()
-        if (value := getattr(options, option.name.replace("-", "_"), None)) is not None
-    }
-    for name in ("benchmarks", "python", "state-dir"):  # as the user's shell means them
-        if name in given:
-            given[name] = str(Path(given[name]).absolute())
-    if seed is not None:
-        given["seed"] = seed
-    return Layers(read_environment(os.environ), Source("the command line", given))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from sns_gate import __version__
-from sns_gate.cli import commands
+from sns_gate.cli import benchmarking, commands
 
 DEFAULT_RESULT = "result.json"
 
@@ -28,7 +28,11 @@ def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
     _add_calibrate(added, with_settings="calibrate" in given)
     report = added.add_parser("report", help="show a result file again, without a GPU")
     report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
+    report.add_argument(
+        "--junit", metavar="FILE", help="write it as JUnit's XML, for systems that show tests"
+    )
     report.set_defaults(run=commands.report)
+    _add_list(added, with_settings="list" in given)
     _add_init(added)
     _add_post(added)
     doctor = added.add_parser(
@@ -56,6 +60,14 @@ def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
     restore.set_defaults(run=commands.restore)
     schema = added.add_parser("schema", help="print the JSON schema of result files")
     schema.set_defaults(run=commands.schema)
+    completion = added.add_parser(
+        "completion",
+        help="print what a shell needs to complete these commands",
+        description="Prints a script for your shell's start-up file, for example: "
+        "sns-gate completion bash > ~/.local/share/bash-completion/completions/sns-gate",
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    completion.set_defaults(run=commands.completion)
     return parser
 
 
@@ -70,7 +82,7 @@ def _add_check(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
-    check.set_defaults(run=commands.check)
+    check.set_defaults(run=benchmarking.check)
     check.add_argument("-h", "--help", action=_CheckHelp, help="show this help and exit")
     _add_revisions(check)
     _add_result(check)
@@ -91,6 +103,27 @@ def _add_revisions(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_list(
+    added: argparse._SubParsersAction[argparse.ArgumentParser], *, with_settings: bool
+) -> None:
+    listing = added.add_parser(
+        "list",
+        help="show the cases, where each is written, and how long they may take",
+        description="Shows the cases that a check would measure. No device is needed; times are "
+        "those of the last result, or what a first rotation usually takes.",
+    )
+    listing.set_defaults(run=benchmarking.list_cases)
+    listing.add_argument(
+        "--candidate", metavar="REF", help="revision to list (default: the working tree as it is)"
+    )
+    listing.add_argument(
+        "--json", metavar="FILE", default=DEFAULT_RESULT,
+        help=f"earlier result to take times from (default: {DEFAULT_RESULT})",
+    )  # fmt: skip
+    if with_settings:
+        _add_settings(listing, of_revisions=True, without=("explain",))
+
+
 def _add_explain(
     added: argparse._SubParsersAction[argparse.ArgumentParser], *, with_settings: bool
 ) -> None:
@@ -102,7 +135,7 @@ def _add_explain(
         "each other. It judges nothing: a profiler slows calls down.",
         epilog="example: sns-gate explain 'softmax[n=4096]' --baseline HEAD~1",
     )
-    explain.set_defaults(run=commands.explain)
+    explain.set_defaults(run=benchmarking.explain)
     explain.add_argument("case", metavar="CASE", help="id, a part of it, or a pattern")
     _add_revisions(explain)
     if with_settings:
@@ -123,7 +156,7 @@ def _add_compare(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
-    compare.set_defaults(run=commands.compare)
+    compare.set_defaults(run=benchmarking.compare)
     compare.add_argument("-h", "--help", action=_CheckHelp, help="show this help and exit")
     what = "module:function or file.py:function"
     compare.add_argument("candidate", metavar="CANDIDATE", help=f"set-up to judge, {what}")
@@ -203,7 +236,7 @@ def _add_calibrate(
         "how often identical code looks different, what slowdown can be seen, and which tolerance "
         "and placements suit this runner.",
     )
-    calibrate.set_defaults(run=commands.calibrate)
+    calibrate.set_defaults(run=benchmarking.calibrate)
     calibrate.add_argument(
         "--revision", metavar="REF", default="HEAD", help="revision to measure (default: HEAD)"
     )

@@ -77,9 +77,9 @@ class Rig:
         """Where each side's files are."""
         return {side: revision.root for side, revision in self.sides.items()}
 
-    def build(self, stage: Callable[[str], None]) -> None:
-        """Run the build commands of both sides, saying so first."""
-        for side in SIDES if self.settings.build else ():
+    def build(self, stage: Callable[[str], None], sides: Sequence[Side] = SIDES) -> None:
+        """Run the build commands of these sides, saying so first."""
+        for side in sides if self.settings.build else ():
             stage(f"building the {side}")
             build(
                 self.sides[side],
@@ -127,8 +127,18 @@ class Rig:
         if same_files(own, self._folders["baseline"], self._files, self._folders["candidate"]):
             yield lambda: None
             return
-        load = protocol.Load(tuple(map(str, own)), (None,) * len(own))
-        launch = self._launching.listing("baseline", self._code("baseline"), load)
+        with self._lister("baseline", own) as listed:
+            yield listed
+
+    def candidate_cases(self) -> protocol.Loaded:
+        """The candidate's cases, listed by one worker that needs no device."""
+        with self._lister("candidate", self._files) as listed:
+            return listed()
+
+    @contextmanager
+    def _lister(self, side: Side, files: Sequence[Path]) -> Iterator[Callable[[], protocol.Loaded]]:
+        load = protocol.Load(tuple(map(str, files)), (None,) * len(files))
+        launch = self._launching.listing(side, self._code(side), load)
         lister = WorkerProcess(launch, 0)
         timeout_s = self.settings.timeout
 

@@ -1,0 +1,186 @@
+"""What the commands do that run benchmarks; heavy imports wait for their command."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sns_gate.errors import ResultFileError, UsageError
+
+if TYPE_CHECKING:
+    from sns_gate.config import Layers
+    from sns_gate.gate import Progress, Save
+    from sns_gate.types import GateResult
+
+_EXIT_OK, _EXIT_FAIL, _EXIT_REFUSED = 0, 1, 3
+
+
+def check(options: argparse.Namespace) -> int:
+    """Judge a candidate revision against a baseline."""
+    if shutil.which("git") is None:
+        raise UsageError("there is no git on PATH, so no revision can be read; install git")
+    from sns_gate import gate
+    from sns_gate.rig import CheckRequest
+
+    request = CheckRequest(
+        folder=Path.cwd(),
+        baseline=options.baseline,
+        candidate=options.candidate,
+        layers=_layers(options),
+        environment=dict(os.environ),
+    )
+    return _judged(lambda progress, save: gate.check(request, progress, save), Path(options.json))
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Judge one set-up function against another."""
+    from sns_gate import gate
+    from sns_gate.rig import FunctionsRequest
+
+    if options.at_least is not None and not 0 < options.at_least < math.inf:
+        raise UsageError(f"--at-least is a speedup, such as 1.2, got {options.at_least}")
+    request = FunctionsRequest(
+        folder=Path.cwd(),
+        candidate=options.candidate,
+        baseline=options.baseline,
+        at_least=options.at_least,
+        layers=_layers(options),
+        environment=dict(os.environ),
+    )
+    return _judged(lambda progress, save: gate.compare(request, progress, save), Path(options.json))
+
+
+def explain(options: argparse.Namespace) -> int:
+    """Say where the time inside both sides' calls goes."""
+    from sns_gate import inspection
+    from sns_gate.report import explained
+    from sns_gate.report.terminal import console_for, progress_for
+    from sns_gate.rig import CheckRequest
+    from sns_gate.types import Explanation
+
+    options.filter = [options.case]
+    request = CheckRequest(
+        Path.cwd(), options.baseline, options.candidate, _layers(options), dict(os.environ)
+    )
+    console = console_for(sys.stdout)
+    progress = progress_for(console)
+    progress.start()
+    try:
+        found = list(inspection.explain(request, progress))
+    finally:
+        progress.stop()
+    for case, one in found:
+        if isinstance(one, Explanation):
+            explained.render(case, one, console)
+        else:
+            why = one.text if one else "the profiler saw nothing of it"
+            console.print(f"{case}: {why}", markup=False)
+    return _EXIT_OK if any(isinstance(one, Explanation) for _, one in found) else _EXIT_REFUSED
+
+
+def calibrate(options: argparse.Namespace) -> int:
+    """Measure a revision against itself, and recommend settings."""
+    from sns_gate import calibration, gate
+    from sns_gate.report import calibration as page
+    from sns_gate.report.terminal import console_for, progress_for
+    from sns_gate.rig import CheckRequest
+
+    if options.rounds < 1:
+        raise UsageError(f"--rounds is a number of checks, at least 1, got {options.rounds}")
+    console = console_for(sys.stdout)
+    results = []
+    for round_ in range(options.rounds):
+        # Each round has other placements and orders: the seed stands in its result.
+        layers = _layers(options, seed=round_ if options.seed is None else None)
+        request = CheckRequest(
+            Path.cwd(), options.revision, options.revision, layers, dict(os.environ)
+        )
+        progress = progress_for(console)
+        console.print(f"round {round_ + 1} of {options.rounds}")
+        progress.start()
+        try:
+            results.append(gate.check(request, progress, keep_nothing))
+        finally:
+            progress.stop()
+    found = calibration.calibrate(results)
+    page.render(found, console)
+    if options.json:
+        Path(options.json).write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    if options.write and found.tolerance is not None:
+        console.print(f"written into {page.write(found, Path.cwd())}", markup=False)
+    return _EXIT_OK if found.tolerance is not None else _EXIT_REFUSED
+
+
+def list_cases(options: argparse.Namespace) -> int:
+    """Show the cases that a check would measure."""
+    from sns_gate import inspection
+    from sns_gate.report import json as result_file
+    from sns_gate.report import listing
+    from sns_gate.report.terminal import PlainProgress, console_for
+    from sns_gate.rig import CheckRequest
+    from sns_gate.rig.mount import is_wanted
+
+    request = CheckRequest(Path.cwd(), None, options.candidate, _layers(options), dict(os.environ))
+    loaded, root, settings = inspection.list_cases(request, PlainProgress(console_for(sys.stderr)))
+    cases = [case for case in loaded.cases if is_wanted(case.id, settings.filter)]
+    seconds: dict[str, float] = {}
+    if Path(options.json).exists():
+        with contextlib.suppress(ResultFileError):
+            earlier = result_file.read(Path(options.json))
+            seconds = {case.id: case.seconds for case in earlier.cases if case.seconds}
+    blocks = settings.processes * settings.placements
+    listing.render(cases, loaded.failures, seconds, blocks, root, console_for(sys.stdout))
+    return _EXIT_FAIL if loaded.failures else _EXIT_OK
+
+
+def _judged(run: Callable[[Progress, Save], GateResult], path: Path) -> int:
+    """Run a check under its progress, keep its result, and show it."""
+    from sns_gate.report.json import ResultFile
+    from sns_gate.report.terminal import console_for, progress_for, render
+
+    console = console_for(sys.stdout)
+    progress = progress_for(console)
+    file = ResultFile(path.absolute())
+    file.require_writable()
+    file.discard_old()
+    progress.start()
+    try:
+        result = run(progress, file.save)
+    except BaseException:
+        progress.stop()
+        if file.latest is not None and file.latest.cases:
+            render(file.latest, console)
+        raise
+    progress.stop()
+    render(result, console)
+    if file.failure is not None:
+        raise file.failure
+    return result.exit_code
+
+
+def keep_nothing(result: GateResult) -> None:
+    """For a check whose result is shown and not saved."""
+    del result
+
+
+def _layers(options: argparse.Namespace, seed: int | None = None) -> Layers:
+    from sns_gate.config import Layers, Source, read_environment, setting_options
+
+    given = {
+        option.name: value
+        for option in setting_options()
+        if (value := getattr(options, option.name.replace("-", "_"), None)) is not None
+    }
+    for name in ("benchmarks", "python", "state-dir"):  # as the user's shell means them
+        if name in given:
+            given[name] = str(Path(given[name]).absolute())
+    if seed is not None:
+        given["seed"] = seed
+    return Layers(read_environment(os.environ), Source("the command line", given))

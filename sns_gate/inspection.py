@@ -1,0 +1,75 @@
+"""What can be learnt without timing: which cases there are, and what their calls consist of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from sns_gate.config import Settings, read_file
+from sns_gate.protocol import Loaded
+from sns_gate.revisions import scratch_folder
+from sns_gate.rig import CheckRequest, Rig, both_revisions, settle, taken_apart
+from sns_gate.types import Explanation, Reason
+from sns_gate.workers import nothing_left_in
+
+
+class Progress(Protocol):
+    """Hears how it comes along."""
+
+    def stage(self, text: str) -> None:
+        """A stage that takes seconds begins."""
+
+
+def list_cases(request: CheckRequest, progress: Progress) -> tuple[Loaded, Path, Settings]:
+    """The candidate's cases as its benchmarks define them, on no device.
+
+    Returns:
+        What was loaded and what could not be, the folder that files are named relative to, and
+        the settings that hold.
+
+    Raises:
+        UsageError, NothingCompared: as ``check``.
+    """
+    progress.stage("preparing the candidate")
+    with (
+        scratch_folder() as scratch,
+        nothing_left_in(scratch),
+        both_revisions(request.folder, "HEAD", request.candidate, scratch) as sides,
+    ):
+        settings = request.layers.over(read_file(sides["candidate"].root))
+        rig = Rig(request, settings, sides, scratch)
+        rig.build(progress.stage, ("candidate",))
+        return rig.candidate_cases(), rig.roots["candidate"], settings
+
+
+def explain(
+    request: CheckRequest, progress: Progress
+) -> Iterator[tuple[str, Explanation | Reason | None]]:
+    """Take both sides' calls of every wanted case apart, and time nothing.
+
+    Yields:
+        A case's id with its explanation, why it has none, or None where nothing was seen.
+
+    Raises:
+        UsageError, NothingCompared, RefusedRun: as ``check``.
+    """
+    progress.stage("preparing both revisions")
+    with (
+        scratch_folder() as scratch,
+        nothing_left_in(scratch),
+        both_revisions(request.folder, request.baseline, request.candidate, scratch) as sides,
+    ):
+        settings, _ = settle(request, sides)
+        rig = Rig(request, settings, sides, scratch)
+        rig.build(progress.stage)
+        with rig.device.to_itself(progress.stage):
+            progress.stage("listing cases")
+            with rig.baseline_cases() as own, rig.pool("first", 1) as pool:
+                roster = rig.roster(pool, own)
+            kinds = ((rig.pool, roster.planned), (rig.reference_pool, roster.against_references))
+            for start, cases in kinds:
+                if cases:
+                    progress.stage("taking calls apart")
+                    for case, found in taken_apart(rig, start, cases):
+                        yield case.spec.id, found

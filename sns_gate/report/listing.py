@@ -1,0 +1,61 @@
+"""The cases that a check would measure, where each is written, and how long it may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sns_gate.protocol import CaseSpec, LoadFailure
+from sns_gate.report.words import counted, duration, plain
+
+#: Of a first rotation, where no earlier result says better: setting up, settling and sampling.
+BLOCK_S = 0.15
+
+
+def render(
+    cases: Sequence[CaseSpec],
+    failures: Sequence[LoadFailure],
+    seconds: Mapping[str, float],
+    blocks: int,
+    root: Path,
+    console: Console,
+) -> None:
+    """Print a row a case, then what does not load and what all of it may take.
+
+    Args:
+        cases: in their order.
+        failures: files that do not load.
+        seconds: that cases took in an earlier result, by id.
+        blocks: of a first rotation.
+        root: folder that files are named relative to.
+        console: to print to.
+    """
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("case", overflow="fold")
+    table.add_column("defined at", overflow="fold")
+    table.add_column("time", justify="right", no_wrap=True)
+    total_s = 0.0
+    for case in cases:
+        known = seconds.get(case.id)
+        total_s += known if known is not None else blocks * BLOCK_S
+        took = f"~{duration(1e3 * blocks * BLOCK_S)}" if known is None else duration(1e3 * known)
+        table.add_row(Text(plain(case.id)), Text(f"{_short(case.file, root)}:{case.line}"), took)
+    console.print(table)
+    for failure in failures:
+        console.print(
+            Text(f"{_short(failure.file, root)} does not load: {plain(failure.error)}", "red")
+        )
+    known = sum(case.id in seconds for case in cases)
+    basis = f", {known} of them from the last result" if known else ""
+    console.print(
+        Text(f"{counted(len(cases), 'case')}, about {duration(1e3 * total_s)}{basis}", "dim")
+    )
+
+
+def _short(file: str, root: Path) -> str:
+    path = Path(file)
+    return plain(str(path.relative_to(root)) if path.is_relative_to(root) else file)
