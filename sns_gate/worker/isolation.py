@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 from typing import Any
 
+from sns_gate.adapters import adapted
 from sns_gate.protocol import Hello, Proven
 
 _STANDARD_FINDERS = (BuiltinImporter, FrozenImporter, PathFinder)
@@ -99,6 +100,7 @@ def _loaded_files() -> set[str]:
         # A module made by hand may name any text; relative to our folder it would seem ours.
         if isinstance(file, str) and os.path.isabs(file):  # noqa: PTH117 (strings from sys.modules)
             files.add(file)
+    files -= {file for file in files if os.path.realpath(file) in adapted}
     # Libraries loaded by torch.ops or ctypes are in no module.
     with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:  # noqa: PTH123
         for line in maps:
