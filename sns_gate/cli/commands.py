@@ -201,7 +201,24 @@ def report(options: argparse.Namespace) -> int:
 
     result = result_file.read(Path(options.result))
     render(result, console_for(sys.stdout))
+    if options.html:
+        _write_page(result, Path(options.html))
     return result.exit_code
+
+
+def _write_page(result: GateResult, path: Path) -> None:
+    from sns_gate.report import html
+    from sns_gate.report.json import write_atomically
+
+    page = html.render(result)
+    try:
+        write_atomically(path.absolute(), page)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written ({error.strerror}), so there is no page; name another place "
+            f"with --html FILE"
+        ) from None
+    sys.stdout.write(f"wrote {path}\n")
 
 
 def doctor(options: argparse.Namespace) -> int:
