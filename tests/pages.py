@@ -187,7 +187,7 @@ def many(count: int, rotations: int = 1) -> GateResult:
     rng = random.Random(0)
     drawn = []
     for at in range(count):
-        estimate = math.exp(rng.gauss(0, 0.006))
+        estimate = math.exp(rng.gauss(0, 0.012))
         low, high = estimate * 0.997, estimate * 1.003
         if high < 1 / 1.02:
             verdict = Verdict.SLOWER

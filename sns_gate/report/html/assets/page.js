@@ -123,7 +123,7 @@ function measurement(one, figure) {
 }
 
 function captionOf(one, figure) {
-  const parts = ["Speedup of each pair in time order, with the clocks and what happened beside it; lines part the blocks, strong ones the placements. The band is the tolerance, the narrow one the interval."];
+  const parts = ["Speedup of each pair in time order, with the clocks and what happened beside it; lines part the blocks, strong ones the placements. The grey band is the tolerance, the blue one the interval around its estimate."];
   if (figure.every > 1) parts.push(`One pair of ${figure.every} is drawn, so that the page stays small; medians and tables rest on all of them.`);
   if (one.outside) parts.push(one.outside === 1 ? "1 pair lies beyond the axis and stands at its edge." : `${one.outside} pairs lie beyond the axis and stand at its edge.`);
   return parts.join(" ");

@@ -28,15 +28,19 @@ function started() {
 const NARROW = 600; // pixels; there the plots' words go where they leave room
 const drawn = [];
 
+// Draws into a place now and whenever its width or the page's colours change; hidden places wait.
 function plot(place, about, figure) {
   place.setAttribute("role", "img");
   place.setAttribute("aria-label", about);
   place.textContent = "Drawing…";
+  let width = 0;
   const draw = async () => {
+    if (!place.clientWidth) return;
+    width = place.clientWidth;
     const plotly = await started();
     if (!place.dataset.drawn) place.textContent = "";
     const { data, layout } = figure();
-    await plotly.react(place, data, layout, { displayModeBar: false, responsive: true, doubleClick: "reset" });
+    await plotly.react(place, data, { ...layout, width }, { displayModeBar: false, doubleClick: "reset" });
     place.dataset.drawn = "yes";
   };
   const failed = (error) => {
@@ -44,8 +48,11 @@ function plot(place, about, figure) {
     place.removeAttribute("role");
     place.removeAttribute("aria-label");
   };
-  drawn.push(() => draw().catch(failed));
-  draw().catch(failed);
+  new ResizeObserver(() => Math.abs(place.clientWidth - width) > 1 && draw().catch(failed)).observe(place);
+  drawn.push(() => {
+    width = 0;
+    draw().catch(failed);
+  });
 }
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
