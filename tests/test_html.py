@@ -14,6 +14,7 @@ import pytest
 
 from sns_gate.cli import main
 from sns_gate.report import html, words
+from sns_gate.report.html import rows
 from sns_gate.report.html.figures import MOST_PAIRS, figure_of, thinning
 from sns_gate.report.html.page import shown
 from sns_gate.report.html.rows import MOST_LINES
@@ -87,9 +88,9 @@ def test_the_headline_comes_first_then_counts_and_the_next_step() -> None:
 
 def test_every_case_has_a_row_with_its_verdict_worst_first() -> None:
     found = pages.every_kind()
-    rows = [a for tag, a in Page(html.render(found)).elements if tag == "tbody" and "id" in a]
+    shown_rows = [a for tag, a in Page(html.render(found)).elements if tag == "tbody" and "id" in a]
     expected = [one.verdict.value for one in words.ordered(found.cases)]
-    assert [row["data-verdict"] for row in rows] == expected
+    assert [row["data-verdict"] for row in shown_rows] == expected
     assert set(expected) == {verdict.value for verdict in Verdict}
 
 
@@ -260,6 +261,18 @@ def test_the_axis_holds_interval_blocks_and_the_tolerance_that_is_near() -> None
             assert low < shape.interval[0] <= shape.interval[2] < high
             assert all(low < block.speedup < high for block in shape.blocks)
             assert low < one.least < high or low < 1 + one.tolerance < high
+
+
+def test_a_case_that_has_to_be_faster_has_a_band_without_an_end() -> None:
+    asked = case("a", Verdict.SLOWER, 1.31, 1.34, 1.37, at_least=1.5)
+    allowed = case("b", Verdict.UNCHANGED, 0.99, 1.0, 1.01, at_least=0.95)
+    first, second = rows.rows_of(result(asked, allowed), (asked, allowed))
+    assert first.interval is not None
+    assert second.interval is not None
+    assert first.interval.band_to == rows.WIDTH
+    assert first.interval.words == "interval 1.3100 to 1.3700, tolerance 1.5000 and more"
+    assert second.interval.band_to < rows.WIDTH
+    assert second.interval.words.endswith("tolerance 0.9500 to 1.0200")
 
 
 def test_an_edited_file_with_times_that_no_clock_gives_still_makes_a_page() -> None:

@@ -101,11 +101,12 @@ def figure_of(case: CaseResult, every: int) -> CaseFigure | None:
     if not shown:
         return None
     edges = case.least, 1 + case.tolerance
+    near = edges if edges[0] < edges[1] else edges[:1]
     return CaseFigure(
         least=_rounded(edges[0]),
         most=_rounded(edges[1]),
         every=every,
-        measurements=tuple(_measurement(*one, edges=edges, every=every) for one in shown),
+        measurements=tuple(_measurement(*one, edges=near, every=every) for one in shown),
     )
 
 
@@ -124,7 +125,7 @@ def _measurement(
     blocks: tuple[Block, ...],
     speedup: Speedup | None,
     *,
-    edges: tuple[float, float],
+    edges: Sequence[float],
     every: int,
 ) -> MeasurementFigure:
     drawn = tuple(_block(block, every) for block in blocks)

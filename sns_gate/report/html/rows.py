@@ -30,13 +30,14 @@ _MOST_CHARACTERS = 20_000
 
 @dataclass(frozen=True)
 class Interval:
-    """Where an interval and its tolerance are drawn, from left to right."""
+    """Where an interval and its tolerance are drawn, from left to right, and both in words."""
 
     low: float
     estimate: float
     high: float
     band_from: float
     band_to: float
+    words: str
 
 
 @dataclass(frozen=True)
@@ -111,10 +112,19 @@ def _interval(case: CaseResult, reach: float) -> Interval | None:
     found = case.speedup
     if found is None:
         return None
-    ends = (found.low, found.estimate, found.high, case.least, 1 + case.tolerance)
-    places = [_x(end, case.tolerance, reach) for end in ends]
-    band = sorted(places[3:])
-    return Interval(*places[:3], *band)
+    most = 1 + case.tolerance
+    bounded = case.least < most  # else whatever is faster than the least will do
+    ends = (found.low, found.estimate, found.high, case.least, most)
+    low, estimate, high, near, far = (_x(end, case.tolerance, reach) for end in ends)
+    tolerance = f"{case.least:.4f} to {most:.4f}" if bounded else f"{case.least:.4f} and more"
+    return Interval(
+        low=low,
+        estimate=estimate,
+        high=high,
+        band_from=near,
+        band_to=far if bounded else max(near, WIDTH),
+        words=f"interval {found.low:.4f} to {found.high:.4f}, tolerance {tolerance}",
+    )
 
 
 def _x(speedup: float, tolerance: float, reach: float) -> float:
