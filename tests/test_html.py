@@ -26,7 +26,7 @@ from tests.test_report import CASES, case, result
 MOST_BYTES = 10_000_000
 #: What may be asked of a network, were it not forbidden.
 _ADDRESSES = ("src", "href", "action", "data", "poster", "srcset", "formaction", "background")
-_VOID = {"meta", "input", "rect", "line", "circle"}
+_VOID = {"meta", "wbr", "input", "rect", "line", "circle"}
 
 
 class Page(HTMLParser):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +24,7 @@ from sns_gate.report.html.plots import Library, library, packed
 from sns_gate.types import EnvironmentFingerprint, GateResult
 
 _ASSETS = "assets"
+_BREAKS = re.compile(r"(?<=[\[,])")
 
 
 def render(result: GateResult) -> str:
@@ -59,6 +61,12 @@ def shown(value: object) -> object:
     return value
 
 
+def breakable(name: str) -> Markup:
+    """A case's name, which may go on in the next line behind a bracket or a comma."""
+    parts = _BREAKS.split(str(shown(name)))
+    return Markup("<wbr>").join(parts)
+
+
 @dataclass(frozen=True)
 class Compared:
     """One field of both sides' fingerprints."""
@@ -71,7 +79,7 @@ class Compared:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PackageLoader("sns_gate.report.html", _ASSETS),
         autoescape=True,
         undefined=StrictUndefined,
@@ -79,6 +87,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["breakable"] = breakable
+    return made
 
 
 def _asset(name: str) -> str:
