@@ -124,7 +124,7 @@ function timePlot(one, figure, width) {
   if (kinds.length) {
     layout.yaxis3 = { domain: ends[2], range: [-0.6, kinds.length - (narrow ? 0.2 : 0.4)], tickvals: kinds.map((_, at) => at), ticktext: kinds, showticklabels: !narrow };
     if (narrow) layout.annotations = kinds.map((kind, at) => ({ text: kind, x: 0, xref: "paper", y: at, yref: "y3", xanchor: "left", yanchor: "bottom", yshift: 5, showarrow: false, font: { size: 11 } }));
-    data.push(eventTrace(one, kinds, narrow));
+    data.push(eventTrace(one, kinds, width));
   }
   return { data, layout: styled(layout, width) };
 }
@@ -157,7 +157,8 @@ function pairTraces(one) {
   const [low, high] = one.axis;
   const points = one.blocks.flatMap((block, at) => along(block, at).map((x, pair) => ({ x, y: block.pairs[pair], text: named(block, at) })))
     .filter((point) => point.y !== null);
-  const held = (y) => Math.min(high, Math.max(low, y));
+  const edge = 0.015 * (high - low);
+  const held = (y) => (y > high ? high - edge : y < low ? low + edge : y);
   const medians = one.blocks.flatMap((block, at) => [[at + 0.06, block], [at + 0.94, block], [null, block]]);
   return [
     { type: "scatter", mode: "markers", name: "pair", x: points.map((p) => p.x), y: points.map((p) => held(p.y)),
@@ -182,13 +183,14 @@ function clockTraces(one, narrow) {
   return traces.filter((trace) => trace.x.length);
 }
 
-function eventTrace(one, kinds, narrow) {
+function eventTrace(one, kinds, width) {
+  const breadth = Math.max(2, Math.min(8, (0.5 * width) / one.blocks.length)); // so that neighbours stay apart
   const most = new Map();
   for (const event of one.blocks.flatMap((block) => block.happenings)) most.set(event.kind, Math.max(most.get(event.kind) ?? 0, event.amount ?? 0));
   const points = one.blocks.flatMap((block, at) => block.happenings.map((event) => ({ at, event, block })));
-  return { type: "scatter", mode: "markers", name: narrow ? "event" : "event, larger for more", yaxis: "y3", x: points.map((p) => p.at + 0.5), y: points.map((p) => kinds.indexOf(p.event.kind)),
+  return { type: "scatter", mode: "markers", name: width < NARROW ? "event" : "event, taller for more", yaxis: "y3", x: points.map((p) => p.at + 0.5), y: points.map((p) => kinds.indexOf(p.event.kind)),
     text: points.map((p) => `${p.event.text}<br>${named(p.block, p.at)}`), hoverinfo: "text", cliponaxis: false,
-    marker: { color: colour("amber"), opacity: 0.85, symbol: "square", line: { width: 0 }, size: points.map((p) => (p.event.amount === null ? 9 : 4 + 8 * Math.sqrt(p.event.amount / most.get(p.event.kind)))) } };
+    marker: { color: colour("amber"), opacity: 0.85, symbol: "line-ns-open", line: { width: breadth, color: colour("amber") }, size: points.map((p) => (p.event.amount === null ? 9 : 3 + 10 * Math.sqrt(p.event.amount / most.get(p.event.kind)))) } };
 }
 
 function groupPlot(one, figure, width) {
