@@ -101,11 +101,15 @@ def report(options: argparse.Namespace) -> int:
     from sns_gate.report.terminal import console_for, render
 
     result = result_file.read(Path(options.result))
+    render(result, console_for(sys.stdout))
     if options.junit:
         from sns_gate.report.junit import junit
 
         _write(options.junit, junit(result))
-    render(result, console_for(sys.stdout))
+    if options.html:
+        from sns_gate.report import html
+
+        _write(options.html, html.render(result))
     return result.exit_code
 
 
@@ -126,13 +130,16 @@ def _write(path: str, text: str) -> None:
     Raises:
         UsageError: it cannot be written there.
     """
+    from sns_gate.report.json import write_atomically
+
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        write_atomically(Path(path).absolute(), text)
     except OSError as error:
         raise UsageError(
             f"{path} cannot be written ({error.strerror}), so there is no such report; the result "
             f"itself is kept, so name another place"
         ) from None
+    sys.stdout.write(f"wrote {path}\n")
 
 
 def doctor(options: argparse.Namespace) -> int:

@@ -28,6 +28,7 @@ def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
     _add_calibrate(added, with_settings="calibrate" in given)
     report = added.add_parser("report", help="show a result file again, without a GPU")
     report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
+    report.add_argument("--html", metavar="FILE", help="write it as one page with plots too")
     report.add_argument(
         "--junit", metavar="FILE", help="write it as JUnit's XML, for systems that show tests"
     )

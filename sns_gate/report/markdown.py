@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import shlex
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -287,20 +286,10 @@ def _measured(result: GateResult) -> str:
 
 def _again(result: GateResult) -> Iterator[str]:
     if result.candidate.dirty:
-        yield "The candidate had uncommitted changes, so nobody else can measure it again."
+        yield words.NOT_AGAIN
         return
-    command = " ".join(map(shlex.quote, _command(result)))
     yield "Again, on such a machine and with this repository's settings:\n"
-    yield block(command, 1)
-
-
-def _command(result: GateResult) -> Iterator[str]:
-    yield from ("sns-gate", "check", "--baseline", result.baseline.commit or result.baseline.ref)
-    if result.candidate.commit:
-        yield from ("--candidate", result.candidate.commit)
-    yield from ("--tolerance", f"{100 * result.tolerance:g}%")
-    yield from ("--processes", str(result.processes), "--placements", str(result.placements))
-    yield from ("--seed", str(result.seed))
+    yield block(words.command(result), 1)
 
 
 def _fingerprints(result: GateResult) -> Iterator[str]:

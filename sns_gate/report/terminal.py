@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from sns_gate.report import words
+from sns_gate.report import scale, words
 from sns_gate.report.inside import sentence
 from sns_gate.types import CaseResult, GateResult, Outcome, Reason, Verdict
 
@@ -83,7 +82,7 @@ def _table(result: GateResult, console: Console) -> RenderableType:
     table.add_column("mode", no_wrap=True)
     table.add_column("tier", justify="center", no_wrap=True)
     table.add_column("verdict", overflow="fold")
-    reach = _reach(result)
+    reach = scale.reach(result.cases)
     for case in words.ordered(result.cases):
         row = [
             Text(words.plain(case.id)),
@@ -110,12 +109,11 @@ def plot(case: CaseResult, reach: float, marks: dict[str, str]) -> Text:
     """
     if case.speedup is None:
         return Text("")
-    unit = math.log1p(case.tolerance)
     cells = [" "] * PLOT_WIDTH
 
     def cell(speedup: float) -> int:
-        place = math.asinh(math.log(speedup) / unit) / reach
-        return round((1 + max(-1.0, min(1.0, place))) * (PLOT_WIDTH - 1) / 2)
+        place = scale.place(speedup, case.tolerance, reach)
+        return round((1 + place) * (PLOT_WIDTH - 1) / 2)
 
     cells[cell(1)] = marks["one"]
     for edge in (1 + case.tolerance, case.least):
@@ -124,17 +122,6 @@ def plot(case: CaseResult, reach: float, marks: dict[str, str]) -> Text:
         cells[index] = marks["line"]
     cells[cell(case.speedup.estimate)] = marks["point"]
     return Text("".join(cells), style=_STYLES[case.verdict])
-
-
-def _reach(result: GateResult) -> float:
-    """The plot's half-width on the asinh scale of tolerances, wide enough for every interval."""
-    ends = [
-        abs(math.asinh(math.log(end) / math.log1p(case.tolerance)))
-        for case in result.cases
-        if case.speedup is not None
-        for end in (case.speedup.low, case.speedup.high)
-    ]
-    return max([math.asinh(2.0), *ends])
 
 
 def _remarks(result: GateResult) -> list[Text]:

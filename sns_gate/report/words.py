@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sns_gate.types import MORE_MEMORY, CaseResult, GateResult, Outcome, RevisionInfo, Verdict
 
@@ -38,6 +39,7 @@ _NEXT = {
     Verdict.INCONCLUSIVE: "narrow the intervals (--processes 12), or raise the tolerance "
     "(--tolerance 5%)",
 }
+NOT_AGAIN = "The candidate had uncommitted changes, so nobody else can measure it again."
 _UNITS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (1e-6, "ns"))
 _SHORT_COMMIT = 9
 
@@ -143,6 +145,26 @@ def _closer_look(result: GateResult) -> str:
         return "measure more finely: add --processes 12"
     case = next(case for case in result.cases if case.verdict is Verdict.SLOWER)
     return f"measure it alone and more finely: sns-gate check --filter '{case.id}' --processes 12"
+
+
+def command(result: GateResult) -> str:
+    """What measures the same again, on such a machine and with the repository's settings."""
+    return " ".join(map(shlex.quote, _command(result)))
+
+
+def _command(result: GateResult) -> Iterator[str]:
+    if result.baseline.commit is None:
+        yield from ("sns-gate", "compare", result.candidate.ref, result.baseline.ref)
+        asked = next((case.at_least for case in result.cases if case.at_least is not None), None)
+        if asked is not None:
+            yield from ("--at-least", f"{asked:g}")
+    else:
+        yield from ("sns-gate", "check", "--baseline", result.baseline.commit)
+    if result.candidate.commit:
+        yield from ("--candidate", result.candidate.commit)
+    yield from ("--tolerance", f"{100 * result.tolerance:g}%")
+    yield from ("--processes", str(result.processes), "--placements", str(result.placements))
+    yield from ("--seed", str(result.seed))
 
 
 def ordered(cases: Sequence[CaseResult]) -> list[CaseResult]:
