@@ -19,7 +19,15 @@ from sns_gate.report.html.figures import MOST_PAIRS, figure_of, thinning
 from sns_gate.report.html.page import shown
 from sns_gate.report.html.rows import MOST_LINES
 from sns_gate.report.json import ResultFile
-from sns_gate.types import Block, GateResult, Reason, Verdict
+from sns_gate.types import (
+    Block,
+    Explanation,
+    GateResult,
+    Profile,
+    ProfiledPart,
+    Reason,
+    Verdict,
+)
 from tests import pages
 from tests.test_report import CASES, case, result
 
@@ -318,3 +326,26 @@ def test_a_page_that_cannot_be_written_is_said_and_is_no_crash(
     code = main(["report", str(tmp_path / "r.json"), "--html", str(tmp_path / "no" / "page")])
     assert code == 2
     assert "so name another place" in capsys.readouterr().err
+
+
+def test_where_the_time_went_stands_in_the_case_with_whole_names_and_memory() -> None:
+    hostile = "void k<script>alert(1)</script>(float*)"
+    found = Explanation(
+        baseline=Profile(source="kernels", parts=(), outside_us=0.0, launches=(1,)),
+        candidate=Profile(
+            source="kernels", outside_us=0.0, launches=(2,), choices=("k: BLOCK 128",),
+            parts=(ProfiledPart(name=hostile, calls=2, us=9.0),),
+        ),
+    )  # fmt: skip
+    slower = case(
+        "add", Verdict.SLOWER, 0.5, 0.6, 0.7, explanation=found,
+        baseline_peak_bytes=1 << 20, candidate_peak_bytes=3 << 20,
+    )  # fmt: skip
+    page = html.render(result(slower))
+    text = " ".join(page.split())
+    assert "the extra 9.000 µs under the profiler are in" in text
+    assert "9.000 µs in 2 calls" in text
+    assert "launches 2 kernels a call, the baseline 1 kernel" in text
+    assert "candidate tuned k: BLOCK 128" in text
+    assert "3.0 MiB, the baseline&#39;s 1.0 MiB" in text
+    assert "<script>alert" not in page

@@ -59,6 +59,11 @@ def duration(ms: float | None) -> str:
     return f"{value:.{digits}f} {unit}"
 
 
+def size(count: int) -> str:
+    """A size in bytes as mebibytes."""
+    return f"{count / (1 << 20):,.1f} MiB"
+
+
 def percent(value: float | None) -> str:
     """A percentage with two digits behind the point."""
     return "" if value is None else f"{value:.2f}%"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sns_gate.report import scale, words
-from sns_gate.types import CaseResult, GateResult, Reason, Verdict
+from sns_gate.report import inside, scale, words
+from sns_gate.types import CaseResult, Explanation, GateResult, Reason, Verdict
 
 #: Of the drawing of an interval, in its own units.
 WIDTH = 220
@@ -26,6 +26,7 @@ _MARKS = {
 #: Lines of a traceback or log that a page shows; the rest is in the result file.
 MOST_LINES = 200
 _MOST_CHARACTERS = 20_000
+MOST_PARTS, _LONGEST_NAME = 30, 300
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,23 @@ class Detailed:
 
 
 @dataclass(frozen=True)
+class Inside:
+    """Both sides' calls beside each other, part by part.
+
+    Attributes:
+        sentence: where the difference is.
+        noun: what the parts are.
+        rows: a part's whole name, its time on both sides, the difference, and what happened.
+        notes: launches and autotuners' choices.
+    """
+
+    sentence: str
+    noun: str
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Row:
     """What a page shows of a case.
 
@@ -62,6 +80,7 @@ class Row:
         why: the reason that stands in an interval's place, empty where there is none.
         reasons: all of them.
         facts: name and text of whatever else is known of how it was measured.
+        inside: where the time inside both sides' calls went, None where nobody looked.
     """
 
     case: CaseResult
@@ -71,6 +90,7 @@ class Row:
     why: str
     reasons: tuple[Detailed, ...]
     facts: tuple[tuple[str, str], ...]
+    inside: Inside | None
 
 
 @dataclass(frozen=True)
@@ -95,6 +115,7 @@ def rows_of(result: GateResult, ordered: Sequence[CaseResult]) -> list[Row]:
             why=case.reasons[0].text if case.speedup is None and case.reasons else "",
             reasons=tuple(_detailed(reason) for reason in case.reasons),
             facts=_facts(case),
+            inside=_inside(case.explanation) if case.explanation else None,
         )
         for case in ordered
     ]
@@ -138,6 +159,22 @@ def _detailed(reason: Reason) -> Detailed:
     return Detailed(reason.code, reason.text, shown, max(0, len(lines) - MOST_LINES))
 
 
+def _inside(found: Explanation) -> Inside:
+    launches = inside.launches(found)
+    choices = [
+        f"{side} tuned {choice}"
+        for side, profile in (("baseline", found.baseline), ("candidate", found.candidate))
+        for choice in profile.choices
+    ]
+    rows = inside.telling(inside.changes(found), MOST_PARTS)
+    return Inside(
+        sentence=inside.sentence(found),
+        noun=inside.noun(found),
+        rows=tuple((row.name[:_LONGEST_NAME], *inside.cells(row)) for row in rows),
+        notes=(*([f"launches {launches}"] if launches else []), *choices),
+    )
+
+
 def _facts(case: CaseResult) -> tuple[tuple[str, str], ...]:
     slower = (
         f"below a speedup of {case.at_least:g}"
@@ -156,10 +193,18 @@ def _facts(case: CaseResult) -> tuple[tuple[str, str], ...]:
         ("calls a sample", f"{case.calls_per_sample}" if case.calls_per_sample else ""),
         ("interval covers", ", ".join(case.covers)),
         ("broken on", " and ".join(case.broken_sides)),
+        ("peak memory of a call", _memory(case)),
         *_clocks(case),
         ("took", f"{case.seconds:.1f} s" if case.seconds else ""),
     )
     return tuple((name, text) for name, text in found if text)
+
+
+def _memory(case: CaseResult) -> str:
+    baseline, candidate = case.baseline_peak_bytes, case.candidate_peak_bytes
+    if baseline is None or candidate is None:
+        return ""
+    return f"{words.size(candidate)}, the baseline's {words.size(baseline)}"
 
 
 def _clocks(case: CaseResult) -> tuple[tuple[str, str], ...]:
