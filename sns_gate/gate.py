@@ -86,7 +86,7 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
             settings, rig.device.name, _info(sides["baseline"]), _info(sides["candidate"])
         )
         ledger = Ledger(header, save)
-        ledger.disclose((*notes, *_dirty(sides["candidate"])))
+        ledger.disclose((*notes, *_dirty(sides["candidate"]), *_empty_submodules(sides)))
         return _judged(_Run(rig, ledger, progress))
 
 
@@ -287,6 +287,18 @@ def _dirty(candidate: Revision) -> Iterator[Reason]:
         count = len(candidate.changed_files)
         text = f"the candidate is a working tree with {count} uncommitted changes"
         yield Reason(code="dirty", text=text)
+
+
+def _empty_submodules(sides: Mapping[Side, Revision]) -> Iterator[Reason]:
+    for side, revision in sides.items():
+        names = revision.empty_submodules
+        if names:
+            yield Reason(
+                code="empty-submodules",
+                text=f"the {side}'s submodules {', '.join(names)} are empty, as in every fresh "
+                f"checkout, so what needs them does not load; fill them with --build 'git "
+                f"submodule update --init --recursive'",
+            )
 
 
 def _info(revision: Revision) -> RevisionInfo:

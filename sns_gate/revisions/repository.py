@@ -129,6 +129,14 @@ class Repository:
         """The identity of a commit's files."""
         return str(self._git.git.rev_parse(f"{commit}^{{tree}}"))
 
+    def submodules(self, commit: str) -> tuple[str, ...]:
+        """Folders of a commit's submodules, sorted; a checkout leaves them empty."""
+        if not self._git.git.ls_tree("--full-tree", commit, "--", ".gitmodules"):
+            return ()  # listing the whole tree can take long
+        entries = str(self._git.git.ls_tree("--full-tree", "-r", "-z", commit)).split("\0")
+        parted = (entry.partition("\t") for entry in entries)
+        return tuple(sorted(_text(name) for kind, _, name in parted if " commit " in kind))
+
     def changed_files(self) -> tuple[str, ...]:
         """Files of the working tree that differ from HEAD or that git does not track, sorted."""
         output = str(self._git.git.status("--porcelain=v1", "-z", "--untracked-files=all"))
@@ -139,8 +147,7 @@ class Repository:
                 skip = False
                 continue
             skip = entry[0] in "RC"
-            # A name that is no UTF-8 must not keep the result from being written.
-            names.append(entry[3:].encode(errors="surrogateescape").decode(errors="replace"))
+            names.append(_text(entry[3:]))
         return tuple(sorted(names))
 
     @contextmanager
@@ -186,7 +193,7 @@ class Repository:
     def untracked_files(self) -> tuple[str, ...]:
         """Files of the working tree that git neither tracks nor ignores."""
         output = str(self._git.git.ls_files("--others", "--exclude-standard", "-z"))
-        return tuple(filter(None, output.split("\0")))
+        return tuple(_text(name) for name in output.split("\0") if name)
 
     def _require_trust(self) -> None:
         """Git refuses to work in a folder of somebody else's until it is told to trust it."""
@@ -216,3 +223,8 @@ class Repository:
 
     def _short(self, ref: str) -> str:
         return str(self._git.git.rev_parse("--abbrev-ref", ref))
+
+
+def _text(name: str) -> str:
+    """A file's name; one that is no UTF-8 must not keep the result from being written."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
