@@ -316,11 +316,18 @@ def _ending(error: BaseException) -> ExitCode:
 
 def _described(run: _Run, machine: Machine, pool: WorkerPool) -> tuple[RevisionInfo, RevisionInfo]:
     known, roots = run.ledger.header, run.rig.roots
-    pool.revive()
-    return (
-        machine.describe("baseline", known.baseline, roots["baseline"], pool),
-        machine.describe("candidate", known.candidate, roots["candidate"], pool),
-    )
+
+    def described() -> tuple[RevisionInfo, RevisionInfo]:
+        pool.revive()
+        return (
+            machine.describe("baseline", known.baseline, roots["baseline"], pool),
+            machine.describe("candidate", known.candidate, roots["candidate"], pool),
+        )
+
+    try:
+        return described()
+    except WorkerError:  # what the last case did to it showed late; a new one says the same
+        return described()
 
 
 def _located(case: CaseResult, rig: Rig | FunctionsRig) -> CaseResult:
