@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -36,24 +37,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """The exit code of a run, or of how it ended, once that has been said."""
+    """The exit code of a run, or of how it ended, once that has been said to whoever still hears.
+
+    Outputs may be gone: the terminal was closed, or the reader of a pipe left. Then the exit code
+    alone tells, and the interpreter must not put another in its place when it flushes them.
+    """
+    code = _ended(run)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return code
+
+
+def _ended(run: Callable[[], int]) -> int:
     try:
         with _signals_raise():
             return run()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _EXIT_FAIL
     except (GateError, KeyboardInterrupt) as error:
         return _expected_ending(error)
     except Exception as error:  # noqa: BLE001 (the one broad catch: a bug ends in 70, never in a pass)
         ending = _signal_behind(error)
         if ending is not None:
             return _expected_ending(ending)
-        traceback.print_exc()
+        if isinstance(error, BrokenPipeError):
+            return _EXIT_FAIL
         return _say(
             f"internal {type(error).__name__}, which is a fault of sns-gate, so there is no "
             f"verdict; please report it with the lines above",
             _EXIT_INTERNAL,
+            before=traceback.format_exc(),
         )
 
 
@@ -110,6 +124,7 @@ def _signals_raise() -> Iterator[None]:
             signal.signal(caught, handler)
 
 
-def _say(text: str, code: int) -> int:
-    sys.stderr.write(f"sns-gate: {text}\n")
+def _say(text: str, code: int, before: str = "") -> int:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{before}sns-gate: {text}\n")
     return code
