@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import random
@@ -135,7 +136,7 @@ class Place:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 (a shell's child has it so)
         )  # fmt: skip
         if ending in ENDINGS and ending != "a broken candidate":
-            self._disturb(check, ending, rng.uniform(0, _LATEST_S))
+            self._disturb(check, ending, rng)
         _, status, usage = os.wait4(check.pid, 0)
         check.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.perf_counter() - start
@@ -159,15 +160,15 @@ class Place:
             locks=sum(map(_is_held, self.state.glob("*.lock"))),
         )
 
-    def _disturb(self, check: subprocess.Popen[bytes], ending: str, moment_s: float) -> None:
+    def _disturb(self, check: subprocess.Popen[bytes], ending: str, rng: random.Random) -> None:
         """Wait for the check's workers and a moment more, then do it to one of them or to it."""
         until = time.monotonic() + _LIMIT_S
         while not _workers(check.pid) and check.poll() is None and time.monotonic() < until:
             time.sleep(_POLL_S)
-        time.sleep(moment_s)
+        time.sleep(rng.uniform(0, _LATEST_S))
         with contextlib.suppress(ProcessLookupError, IndexError):
             if ending == "a worker killed":
-                os.kill(_workers(check.pid)[0], signal.SIGKILL)
+                os.kill(rng.choice(_workers(check.pid)), signal.SIGKILL)
             else:
                 os.kill(check.pid, signal.SIGINT if ending == "interrupted" else signal.SIGKILL)
 
@@ -265,6 +266,8 @@ def slope_per_100(numbers: Sequence[int], values: Sequence[float]) -> tuple[floa
         raise ValueError(f"a slope needs {3 * _BATCH} checks, got {len(values)}")
     x = [statistics.fmean(numbers[b : b + _BATCH]) for b in batches]
     y = [statistics.fmean(values[b : b + _BATCH]) for b in batches]
+    if min(values) == max(values):
+        return 0.0, 0.0, 0.0
     fit = stats.linregress(x, y)
     half = stats.t.ppf(0.975, len(batches) - 2) * fit.stderr
     return 100 * fit.slope, 100 * (fit.slope - half), 100 * (fit.slope + half)
@@ -279,7 +282,8 @@ def section(kept: dict[str, Any], plot: str) -> list[str]:
         f"{kept['machine']}. {len(rows)} checks in {minutes:.0f} minutes in one environment "
         f"(repository, home, temporary files, locks), `{' '.join(kept['options'])}`; every "
         f"{kept['every']}th is disturbed, in each of {len(ENDINGS)} ways in turn. Read after each "
-        f"check; slopes are of the undisturbed ones, by least squares on means of {_BATCH}.\n",
+        f"check; slopes are of the undisturbed ones, by least squares on means of {_BATCH}. "
+        f"{_verdict(rows)}\n",
         f"| after a check | median of the first {_BATCH} | of the last {_BATCH} "
         "| change in 100 checks [95% interval] |",
         "|---|---|---|---|",
@@ -290,18 +294,37 @@ def section(kept: dict[str, Any], plot: str) -> list[str]:
         "|---|---|---|---|---|---|---|",
         *(_ending_row(ending, rows) for ending in (USUAL, *ENDINGS)),
         "",
-        "What a killed check leaves is taken away by the next one.\n",
+        f"After the check that follows a killed one, {_swept(rows)} bytes of temporary files were "
+        f"there at most.\n",
         f"![Seconds, memory, and what is left, check by check]({plot})\n",
     ]
 
 
-def _slope_row(name: str, rows: Sequence[Row]) -> str:
-    title, form = _SHOWN[name]
+def _verdict(rows: Sequence[Row]) -> str:
+    growing = [title for name, (title, _) in _SHOWN.items() if _slope(name, rows)[1] > 0]
+    return f"What grows: {', '.join(growing) or 'nothing'} (an interval above zero)."
+
+
+def _slope(name: str, rows: Sequence[Row]) -> tuple[float, float, float]:
     usual = [(n, float(getattr(row, name))) for n, row in enumerate(rows, 1) if row.ending == USUAL]
     numbers, values = zip(*usual, strict=True)
-    slope, low, high = slope_per_100(numbers, values)
+    return slope_per_100(numbers, values)
+
+
+def _slope_row(name: str, rows: Sequence[Row]) -> str:
+    title, form = _SHOWN[name]
+    values = [getattr(row, name) for row in rows if row.ending == USUAL]
     first, last = (form.format(statistics.median(v)) for v in (values[:_BATCH], values[-_BATCH:]))
-    return f"| {title} | {first} | {last} | {slope:+.3g} [{low:+.3g}, {high:+.3g}] |"
+    slope, low, high = _slope(name, rows)
+    change = (
+        "none at all" if min(values) == max(values) else f"{slope:+.2g} [{low:+.2g}, {high:+.2g}]"
+    )
+    return f"| {title} | {first} | {last} | {change} |"
+
+
+def _swept(rows: Sequence[Row]) -> int:
+    pairs = itertools.pairwise(rows)
+    return max((after.tmp_bytes for row, after in pairs if row.ending == ENDINGS[-1]), default=0)
 
 
 def _ending_row(ending: str, rows: Sequence[Row]) -> str:
