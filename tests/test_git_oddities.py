@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import BENCH, QUICK, WORK, Ran, commit, git, new_repository, sns_gate
+from tests.conftest import (
+    BENCH,
+    QUICK,
+    WORK,
+    Ran,
+    clean_environment,
+    commit,
+    git,
+    new_repository,
+    sns_gate,
+)
 from tests.leftovers import left_behind
 
 CASE = "square[n=2000]"
@@ -146,3 +159,33 @@ def test_pointers_to_large_files_are_files_and_a_filter_that_is_missing_is_named
     assert "mend what git names" in ran.err
     assert "Traceback" not in ran.err
     assert not left_behind(repository, tmp)
+
+
+@pytest.mark.parametrize("damage", ["index", "tree"])
+def test_a_damaged_repository_is_named_with_gits_own_words(tmp_path: Path, damage: str) -> None:
+    repository = new_repository(tmp_path / "r", FILES)
+    commit(repository, {"README": "more"})
+    tree = git(repository, "rev-parse", "HEAD^{tree}")
+    if damage == "index":
+        (repository / ".git/index").write_text("no index")
+    else:
+        (repository / ".git/objects" / tree[:2] / tree[2:]).unlink()
+    ran = sns_gate(repository, "check", *QUICK, "--baseline", "HEAD~1")
+    assert ran.code == 2, ran.err
+    assert f"failed in {repository}" in ran.err
+    assert ("index file smaller than expected" if damage == "index" else "fatal: ") in ran.err
+    assert "'git fsck'" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_folder_that_is_gone_is_said(tmp_path: Path) -> None:
+    gone = shlex.quote(str(tmp_path / "gone"))
+    command = (
+        f"mkdir {gone} && cd {gone} && rmdir {gone} && exec {sys.executable} -m sns_gate check"
+    )
+    done = subprocess.run(
+        ["sh", "-c", command], env=clean_environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "the folder that sns-gate was started in is gone" in done.stderr
+    assert "Traceback" not in done.stderr
