@@ -302,7 +302,9 @@ def section(kept: dict[str, Any], plot: str) -> list[str]:
 
 def _verdict(rows: Sequence[Row]) -> str:
     growing = [title for name, (title, _) in _SHOWN.items() if _slope(name, rows)[1] > 0]
-    return f"What grows: {', '.join(growing) or 'nothing'} (an interval above zero)."
+    if not growing:
+        return "Nothing grows: no interval lies above zero."
+    return f"An interval lies above zero, so it grows: {', '.join(growing)}."
 
 
 def _slope(name: str, rows: Sequence[Row]) -> tuple[float, float, float]:

@@ -41,9 +41,9 @@ def test_a_check_that_is_interrupted_is_read_as_leaving_nothing(tmp_path: Path) 
 def test_what_grows_is_named_and_what_does_not_is_not() -> None:
     rng = random.Random(1)
     flat = "\n".join(section(kept(lambda _: 2 + rng.gauss(0, 0.1)), "plot.svg"))
-    assert "What grows: nothing" in flat
+    assert "Nothing grows" in flat
     growing = "\n".join(section(kept(lambda n: 2 + n / 100 + rng.gauss(0, 0.1)), "plot.svg"))
-    assert "What grows: seconds a check (" in growing
+    assert "so it grows: seconds a check." in growing
 
 
 def test_a_slope_is_found_and_refused_from_too_few() -> None:
