@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -42,6 +43,9 @@ def guarded(run: Callable[[], int]) -> int:
     Outputs may be gone: the terminal was closed, or the reader of a pipe left. Then the exit code
     alone tells, and the interpreter must not put another in its place when it flushes them.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what its encoding lacks is written as an escape
+            stream.reconfigure(errors="backslashreplace")
     code = _ended(run)
     for stream in (sys.stdout, sys.stderr):
         try:
