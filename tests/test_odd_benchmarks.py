@@ -23,8 +23,10 @@ HARMLESS = {
     "forks": """
     @benchmark
     def forks():
+        calls = []
         def call():
-            if os.fork() == 0:
+            calls.append(1)
+            if len(calls) < 10 and os.fork() == 0:  # in each call it would make the times wild
                 os._exit(0)
             return work(2000)
         return call
