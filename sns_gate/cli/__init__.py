@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def run() -> int:
         options = parser_for(given).parse_args(given)
+        _require_folder()
         return int(options.run(options))
 
     return guarded(run)
@@ -73,6 +75,16 @@ def _ended(run: Callable[[], int]) -> int:
             _EXIT_INTERNAL,
             before=traceback.format_exc(),
         )
+
+
+def _require_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise UsageError(
+            "the folder that sns-gate was started in is gone, so there is nothing to work on; "
+            "start it in one that is there"
+        ) from None
 
 
 def _signal_behind(error: BaseException) -> BaseException | None:

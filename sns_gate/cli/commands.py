@@ -32,7 +32,7 @@ def check(options: argparse.Namespace) -> int:
     from sns_gate.rig import CheckRequest
 
     request = CheckRequest(
-        folder=_here(),
+        folder=Path.cwd(),
         baseline=options.baseline,
         candidate=options.candidate,
         layers=_layers(options),
@@ -49,7 +49,7 @@ def compare(options: argparse.Namespace) -> int:
     if options.at_least is not None and not 0 < options.at_least < math.inf:
         raise UsageError(f"--at-least is a speedup, such as 1.2, got {options.at_least}")
     request = FunctionsRequest(
-        folder=_here(),
+        folder=Path.cwd(),
         candidate=options.candidate,
         baseline=options.baseline,
         at_least=options.at_least,
@@ -74,7 +74,7 @@ def calibrate(options: argparse.Namespace) -> int:
         # Each round has other placements and orders: the seed stands in its result.
         layers = _layers(options, seed=round_ if options.seed is None else None)
         request = CheckRequest(
-            _here(), options.revision, options.revision, layers, dict(os.environ)
+            Path.cwd(), options.revision, options.revision, layers, dict(os.environ)
         )
         progress = progress_for(console)
         console.print(f"round {round_ + 1} of {options.rounds}")
@@ -88,7 +88,7 @@ def calibrate(options: argparse.Namespace) -> int:
     if options.json:
         Path(options.json).write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
     if options.write and found.tolerance is not None:
-        console.print(f"written into {page.write(found, _here())}", markup=False)
+        console.print(f"written into {page.write(found, Path.cwd())}", markup=False)
     return _EXIT_OK if found.tolerance is not None else _EXIT_REFUSED
 
 
@@ -163,7 +163,7 @@ def init(options: argparse.Namespace) -> int:
     from sns_gate import scaffold
     from sns_gate.revisions import root_and_branch
 
-    root, branch = root_and_branch(_here())
+    root, branch = root_and_branch(Path.cwd())
     visibility: scaffold.Visibility = "public" if options.public else "private"
     runners = [scaffold.Runner.parse(text) for text in options.runner or ["self-hosted,gpu"]]
     plan = scaffold.Plan(
@@ -259,16 +259,6 @@ def _with_clocks_tried(
         return try_clocks(
             found, uuid, state_dir, lambda: gate.compare(request, progress, _keep_nothing)
         )
-
-
-def _here() -> Path:
-    try:
-        return Path.cwd()
-    except FileNotFoundError:
-        raise UsageError(
-            "the folder that sns-gate was started in is gone, so there is nothing to work on; "
-            "start it in one that is there"
-        ) from None
 
 
 def _keep_nothing(result: GateResult) -> None:
