@@ -89,7 +89,7 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
             settings, rig.device.name, _info(sides["baseline"]), _info(sides["candidate"])
         )
         ledger = Ledger(header, save)
-        ledger.disclose((*notes, *_dirty(sides["candidate"])))
+        ledger.disclose((*notes, *_dirty(sides["candidate"]), *_empty_submodules(sides)))
         return _judged(_Run(rig, ledger, progress))
 
 
@@ -291,6 +291,18 @@ def _dirty(candidate: Revision) -> Iterator[Reason]:
         yield Reason(code="dirty", text=text)
 
 
+def _empty_submodules(sides: Mapping[Side, Revision]) -> Iterator[Reason]:
+    for side, revision in sides.items():
+        names = revision.empty_submodules
+        if names:
+            yield Reason(
+                code="empty-submodules",
+                text=f"the {side}'s submodules {', '.join(names)} are empty, as in every fresh "
+                f"checkout, so what needs them does not load; fill them with --build 'git "
+                f"submodule update --init --recursive'",
+            )
+
+
 def _info(revision: Revision) -> RevisionInfo:
     return RevisionInfo(
         ref=revision.ref,
@@ -306,11 +318,18 @@ def _ending(error: BaseException) -> ExitCode:
 
 def _described(run: _Run, machine: Machine, pool: WorkerPool) -> tuple[RevisionInfo, RevisionInfo]:
     known, roots = run.ledger.header, run.rig.roots
-    pool.revive()
-    return (
-        machine.describe("baseline", known.baseline, roots["baseline"], pool),
-        machine.describe("candidate", known.candidate, roots["candidate"], pool),
-    )
+
+    def described() -> tuple[RevisionInfo, RevisionInfo]:
+        pool.revive()
+        return (
+            machine.describe("baseline", known.baseline, roots["baseline"], pool),
+            machine.describe("candidate", known.candidate, roots["candidate"], pool),
+        )
+
+    try:
+        return described()
+    except WorkerError:  # what the last case did to it showed late; a new one says the same
+        return described()
 
 
 def _located(case: CaseResult, rig: Rig | FunctionsRig) -> CaseResult:

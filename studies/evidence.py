@@ -24,6 +24,7 @@ from studies import (
     same_code,
     same_revision,
     simulation,
+    soak,
     tiers_live,
 )
 
@@ -62,6 +63,7 @@ def render() -> str:
         "peers": lambda kept, _: peers.section(kept),
         "power": lambda kept, _: power.section(kept),
         "same_code": lambda kept, _: same_code.section(kept),
+        "soak": lambda kept, path: soak.section(kept, f"data/{path.stem}.svg"),
         "tiers_live": lambda kept, path: tiers_live.section(kept, f"data/{path.stem}.svg"),
     }
     for study, section in sections.items():
@@ -82,8 +84,9 @@ def main() -> None:
     parser.add_argument("--keep", nargs=2, metavar=("NAME", "RESULT"), action="append", default=[])
     for name, result in parser.parse_args().keep:
         keep(name, Path(result))
-    for path in DATA.glob("tiers_live.*.json"):
-        tiers_live.draw(json.loads(path.read_text(encoding="utf-8")), path.with_suffix(".svg"))
+    for study, draw in {"soak": soak.draw, "tiers_live": tiers_live.draw}.items():
+        for path in DATA.glob(f"{study}.*.json"):
+            draw(json.loads(path.read_text(encoding="utf-8")), path.with_suffix(".svg"))
     PAGE.write_text(render(), encoding="utf-8")
 
 

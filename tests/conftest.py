@@ -36,6 +36,9 @@ BENCH = """
 #: Few and quick blocks: enough for work that differs by half or more.
 QUICK = ("--device", "cpu", "--processes", "3", "--placements", "2", "--tolerance", "90%")
 
+#: Reasons to refuse a case that other work on this host gives.
+_LOAD = {"cpu-contended", "cpu-stolen", "cpu-throttled"}
+
 
 def commit(folder: Path, files: Mapping[str, str], message: str = "change") -> str:
     """Write files (dedented), commit them all, and return the commit."""
@@ -81,6 +84,11 @@ class Ran:
         """The case of this id in the result file."""
         assert self.result is not None, self.err
         return next(case for case in self.result.cases if case.id == id_)
+
+    def unchanged(self, id_: str) -> bool:
+        """Whether a case is, or only this host's load kept the verdict from it."""
+        load = _LOAD & {reason.code for reason in self.case(id_).reasons}
+        return self.verdicts[id_] == "unchanged" or bool(load)
 
     @property
     def verdicts(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from sns_gate.errors import ResultFileError
 from sns_gate.report.words import plain
@@ -58,7 +59,7 @@ class ResultFile:
         """Replace the file by this result; a full disk keeps what is there and is remembered."""
         self.latest = result
         try:
-            write_atomically(self.path, result.model_dump_json())
+            write_atomically(self.path, _text_of(result))
         except OSError as error:
             self.failure = self._cannot(error)
         else:
@@ -71,6 +72,14 @@ class ResultFile:
         )
 
 
+def _text_of(result: GateResult) -> str:
+    try:
+        return result.model_dump_json()
+    except PydanticSerializationError:
+        # Names of files and messages may hold what no encoding has; as text they are replaced.
+        return json.dumps(result.model_dump(mode="json"), ensure_ascii=False)
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old or the new one, never a part.
 
@@ -79,7 +88,7 @@ def write_atomically(path: Path, text: str) -> None:
     """
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -43,13 +43,22 @@ def console_for(stream: TextIO, environment: Mapping[str, str] = os.environ) -> 
     A runner's log is no terminal, even where it poses as one: it has lines and no width.
     """
     plain = not stream.isatty() or bool(environment.keys() & {"CI", "GITHUB_ACTIONS"})
-    return Console(
+    return _Console(
         file=stream,
         highlight=False,
         soft_wrap=plain,
         width=_LOG_WIDTH if plain else None,
         force_interactive=False if plain else None,
     )
+
+
+class _Console(Console):
+    """Falls silent where its reader has left; what is under way goes on, and its result counts."""
+
+    def on_broken_pipe(self) -> None:
+        """Write to nowhere from now on, and leave the exit code to whoever knows it."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 def render(result: GateResult, console: Console) -> None:
