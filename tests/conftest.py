@@ -34,7 +34,10 @@ BENCH = """
         return lambda: work(n)
 """
 #: Few and quick blocks: enough for work that differs by half or more.
-QUICK = ("--device", "cpu", "--processes", "3", "--placements", "2", "--tolerance", "90%")
+QUICK = (
+    "--device", "cpu", "--processes", "3", "--placements", "2", "--tolerance", "90%",
+    "--explain", "none",
+)  # fmt: skip
 
 #: Reasons to refuse a case that other work on this host gives.
 _LOAD = {"cpu-contended", "cpu-stolen", "cpu-throttled"}
