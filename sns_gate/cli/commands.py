@@ -101,7 +101,7 @@ def report(options: argparse.Namespace) -> int:
     from sns_gate.report.terminal import console_for, render
 
     result = result_file.read(Path(options.result))
-    render(result, console_for(sys.stdout))
+    render(result, console_for(sys.stdout), quiet=options.detail == "quiet")
     if options.junit:
         from sns_gate.report.junit import junit
 
@@ -169,7 +169,8 @@ def _with_clocks_tried(
     from sns_gate.cli.benchmarking import keep_nothing
     from sns_gate.config import Layers, Source
     from sns_gate.doctor.trial import LOAD, try_clocks
-    from sns_gate.report.terminal import PlainProgress, console_for
+    from sns_gate.report.progress import PlainProgress
+    from sns_gate.report.terminal import console_for
     from sns_gate.rig import FunctionsRequest
     from sns_gate.telemetry import uuid_of
 

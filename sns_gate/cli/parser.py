@@ -28,6 +28,7 @@ def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
     _add_calibrate(added, with_settings="calibrate" in given)
     report = added.add_parser("report", help="show a result file again, without a GPU")
     report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
+    _add_quiet(report)
     report.add_argument("--html", metavar="FILE", help="write it as one page with plots too")
     report.add_argument(
         "--junit", metavar="FILE", help="write it as JUnit's XML, for systems that show tests"
@@ -260,6 +261,28 @@ def _add_result(command: argparse.ArgumentParser) -> None:
         default=DEFAULT_RESULT,
         help=f"where the result is kept, saved after every case (default: {DEFAULT_RESULT})",
     )
+    _add_quiet(command).add_argument(
+        "--verbose",
+        "-v",
+        dest="detail",
+        action="store_const",
+        const="verbose",
+        help="print a line a block: pairs so far, the interval as it narrows, the tier so far",
+    )
+
+
+def _add_quiet(command: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
+    group = command.add_mutually_exclusive_group()
+    group.add_argument(
+        "--quiet",
+        "-q",
+        dest="detail",
+        action="store_const",
+        const="quiet",
+        default="usual",
+        help="print the headline alone, and the cases that somebody has to look at",
+    )
+    return group
 
 
 def _add_settings(

@@ -177,6 +177,11 @@ def ordered(cases: Sequence[CaseResult]) -> list[CaseResult]:
     return sorted(cases, key=lambda case: VERDICT_ORDER.index(case.verdict))
 
 
+def needs_a_look(case: CaseResult) -> bool:
+    """Whether a case is anything but judged and fine."""
+    return VERDICT_ORDER.index(case.verdict) < VERDICT_ORDER.index(Verdict.FASTER)
+
+
 def _worst(cases: Sequence[CaseResult]) -> list[tuple[Verdict, int]]:
     number = Counter(case.verdict for case in cases)
     bad = VERDICT_ORDER[: VERDICT_ORDER.index(Verdict.FASTER)]

@@ -48,6 +48,16 @@ class Expected:
     blocks: int
     cases: int = 1
 
+    def tier_of(self, blocks: Sequence[Block]) -> MeasurementTier:
+        """The tier that these blocks reach here."""
+        tier, _, _ = tier_of(
+            blocks,
+            locked_mhz=self.locked_mhz,
+            expects_gpu=self.on_gpu,
+            expects_nvml=self.nvml,
+        )
+        return tier
+
 
 @dataclass(frozen=True)
 class CaseOutcome:
