@@ -20,6 +20,7 @@ from sns_gate.report import words
 from sns_gate.report.progress import Detail, LiveProgress, PlainProgress, progress_for
 from sns_gate.report.table import PLOT_WIDTH
 from sns_gate.report.terminal import console_for, render
+from sns_gate.report.writing import ResultFile
 from sns_gate.session import Standing
 from sns_gate.stats import Estimate
 from sns_gate.types import (
@@ -198,7 +199,7 @@ def test_a_result_survives_its_file(tmp_path: Path) -> None:
         device_mhz=(None, 1980.5), held_us=(None, 3.0), log_speedup=-0.7,
     )  # fmt: skip
     found = result(*CASES, CASES[0].model_copy(update={"id": "b", "blocks": (block,)}))
-    file = result_file.ResultFile(tmp_path / "r.json")
+    file = ResultFile(tmp_path / "r.json")
     file.save(found)
     assert file.failure is None
     assert result_file.read(tmp_path / "r.json") == found

@@ -145,9 +145,9 @@ def list_cases(options: argparse.Namespace) -> int:
 
 def _judged(options: argparse.Namespace, run: Callable[[Progress, Save], GateResult]) -> int:
     """Run a check under its progress, keep its result, and show it."""
-    from sns_gate.report.json import ResultFile
     from sns_gate.report.progress import progress_for
     from sns_gate.report.terminal import console_for, render
+    from sns_gate.report.writing import ResultFile
 
     console = console_for(sys.stdout)
     progress = progress_for(console, options.detail)
@@ -160,10 +160,12 @@ def _judged(options: argparse.Namespace, run: Callable[[Progress, Save], GateRes
         result = run(progress, file.save)
     except BaseException:
         progress.stop()
+        file.finish()
         if file.latest is not None and file.latest.cases:
             render(file.latest, console, quiet=quiet)
         raise
     progress.stop()
+    file.finish()
     render(result, console, quiet=quiet)
     if file.failure is not None:
         raise file.failure

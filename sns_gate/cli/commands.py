@@ -130,7 +130,7 @@ def _write(path: str, text: str) -> None:
     Raises:
         UsageError: it cannot be written there.
     """
-    from sns_gate.report.json import write_atomically
+    from sns_gate.report.writing import write_atomically
 
     try:
         write_atomically(Path(path).absolute(), text)
