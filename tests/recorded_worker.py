@@ -2,7 +2,8 @@
 
 It is started in the place of the workers' interpreter (``--python``), so nothing in the package
 knows of it. Variables: ``RECORDED_UUID``, ``RECORDED_MHZ`` (a file with the device's clock),
-``RECORDED_CASES`` (how many), ``RECORDED_SLOWER`` (the candidate's factor).
+``RECORDED_CASES`` (how many), ``RECORDED_SLOWER`` (the candidate's factor), ``RECORDED_FACTOR`` (a
+file of the revision with its own factor; where it holds no number the worker breaks).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ def main() -> None:
     side = "candidate" if "candidate" in os.environ["TMPDIR"] else "baseline"
     rng = random.Random(f"{side}{os.getpid()}")
     factor = float(os.environ.get("RECORDED_SLOWER", "1")) if side == "candidate" else 1.0
+    if "RECORDED_FACTOR" in os.environ:
+        factor = float(Path(os.environ["RECORDED_FACTOR"]).read_text())
     for line in sys.stdin:
         request = json.loads(line)
         kind, body = answer(request["type"], request["body"], rng, factor)

@@ -178,7 +178,9 @@ class _Remaining:
         self._start_s = time.monotonic()
 
     def expect(self, count: int) -> None:
-        self._expected, self._start_s = count, time.monotonic()
+        if not self._expected:
+            self._start_s = time.monotonic()
+        self._expected = count
 
     def case_done(self) -> None:
         self._done += not self.confirming

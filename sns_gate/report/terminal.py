@@ -133,7 +133,8 @@ def _facts(result: GateResult) -> Text:
     seconds = f"{result.seconds:.0f} s, seed {result.seed}"
     lines = [
         f"{words.counts(result.cases)}; tolerance {100 * result.tolerance:g}%",
-        f"baseline {words.revision(result.baseline)}, candidate {words.revision(result.candidate)}",
+        f"baseline {words.revision(result.baseline)}, candidate {words.revision(result.candidate)}"
+        + "".join(f", also against {words.revision(one)}" for one in result.further_baselines),
         f"{result.device}: {machine}; {result.processes} processes a side, {seconds}",
     ]
     return Text("\n".join(lines), style="dim")

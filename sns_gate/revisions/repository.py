@@ -125,6 +125,25 @@ class Repository:
             )
         return f"merge base with {branch}", bases[0]
 
+    def last_tag(self, pattern: str, commit: str) -> str:
+        """The highest version among the tags of a pattern that a commit's history holds.
+
+        Raises:
+            RevisionError: there is none.
+        """
+        tags = self._ask("tag", "--merged", commit, "--sort=-version:refname", "--list", pattern)
+        if not tags:
+            mend = (
+                "'git fetch --tags' may bring it"
+                if not self.shallow
+                else ("this clone is shallow, so 'git fetch --unshallow --tags' may bring it")
+            )
+            raise RevisionError(
+                f"no tag like '{pattern}' is in the history of {commit[:9]}, so there is nothing "
+                f"further to compare with; {mend}"
+            )
+        return tags.splitlines()[0]
+
     def tree(self, commit: str) -> str:
         """The identity of a commit's files."""
         return self._ask("rev-parse", "--verify", f"{commit}^{{tree}}")

@@ -1,6 +1,7 @@
 """How a case is measured: recipe, blocks, rotation, stopping; it starts no process."""
 
 from sns_gate.session.blocks import Observer, Worker
+from sns_gate.session.deadlines import Deadlines
 from sns_gate.session.explaining import explain_case, with_explanation
 from sns_gate.session.ledger import Ledger
 from sns_gate.session.measuring import (
@@ -26,6 +27,7 @@ __all__ = [
     "BrokenCase",
     "CaseOutcome",
     "CaseRun",
+    "Deadlines",
     "Expected",
     "Ledger",
     "Measured",

@@ -82,12 +82,13 @@ def summarise(
         seconds: that the measurement took.
     """
     base = CaseResult(
-        id=case.spec.id,
+        id=case.id,
         file=case.spec.file,
         line=case.spec.line,
         verdict=Verdict.REFUSED,
         tolerance=case.tolerance,
         reference=case.spec.reference or None,
+        against=case.against or None,
         at_least=case.at_least,
         reasons=case.notes,
         seconds=round(seconds, 3),

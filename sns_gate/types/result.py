@@ -70,6 +70,9 @@ class CaseResult(Record):
     reference: str | None = Field(
         None, description="what stands on the baseline's side, where it is not the other revision"
     )
+    against: str | None = Field(
+        None, description="further baseline that it is compared with, null for the check's own"
+    )
     at_least: float | None = Field(
         None, description="speedup over the reference below which the case is slower"
     )
@@ -140,6 +143,9 @@ class GateResult(Record):
     tolerance: float
     baseline: RevisionInfo
     candidate: RevisionInfo
+    further_baselines: tuple[RevisionInfo, ...] = Field(
+        (), description="that cases are compared with too"
+    )
     device: str
     seed: int
     processes: int
