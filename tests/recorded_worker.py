@@ -9,6 +9,7 @@ file of the revision with its own factor; where it holds no number the worker br
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import sys
@@ -22,7 +23,8 @@ def main() -> None:
     rng = random.Random(f"{side}{os.getpid()}")
     factor = float(os.environ.get("RECORDED_SLOWER", "1")) if side == "candidate" else 1.0
     if "RECORDED_FACTOR" in os.environ:
-        factor = float(Path(os.environ["RECORDED_FACTOR"]).read_text())
+        text = Path(os.environ["RECORDED_FACTOR"]).read_text()
+        factor = float(text) if text[0].isdigit() else math.nan
     for line in sys.stdin:
         request = json.loads(line)
         kind, body = answer(request["type"], request["body"], rng, factor)
@@ -30,7 +32,7 @@ def main() -> None:
         sys.stdout.flush()
 
 
-def answer(  # noqa: PLR0911 (one reply a request)
+def answer(  # noqa: C901, PLR0911 (one reply a request)
     request: str, body: dict[str, Any], rng: random.Random, factor: float
 ) -> tuple[str, dict[str, Any]]:
     """The reply to one request."""
@@ -52,6 +54,8 @@ def answer(  # noqa: PLR0911 (one reply a request)
             for n in range(int(os.environ.get("RECORDED_CASES", "1")))
         ]
         return "Loaded", {"cases": cases, "failures": [], "fingerprint": {"gpu_name": "recorded"}}
+    if request in ("Place", "Rehearse") and math.isnan(factor):
+        return "Failed", {"kind": "raised", "error": "ValueError: broken"}
     if request in ("Place", "Rehearse"):
         return "Placed", {"seconds": 0.0, "input_bytes": 1 << 20}
     if request == "Calibrate":

@@ -86,6 +86,45 @@ def explain(options: argparse.Namespace) -> int:
     return _EXIT_OK if any(isinstance(one, Explanation) for _, one in found) else _EXIT_REFUSED
 
 
+def bisect(options: argparse.Namespace) -> int:
+    """Find the commit that changed a case."""
+    from sns_gate import bisection
+    from sns_gate.report import bisected
+    from sns_gate.report.progress import progress_for
+    from sns_gate.report.terminal import console_for
+    from sns_gate.report.writing import write_atomically
+    from sns_gate.revisions import Repository
+    from sns_gate.rig import CheckRequest
+
+    repository, state = Repository(Path.cwd()), Path(options.state).absolute()
+    console = console_for(sys.stdout)
+    builds = state.with_name(f"{state.name}.builds")
+    request = CheckRequest(
+        Path.cwd(), options.good, options.bad, _layers(options), dict(os.environ), builds
+    )
+    progress = progress_for(console, options.detail)
+
+    def tell(commit: str, left: int) -> None:
+        text = f"{left} commits left, trying {repository.subject(commit)}"
+        console.print(text, markup=False, style="bold")
+
+    earlier = bisection.read_state(state)
+    progress.start()
+    try:
+        found = bisection.bisect(
+            request,
+            options.case,
+            (progress, tell),
+            lambda so_far: write_atomically(state, so_far.model_dump_json(indent=2) + "\n"),
+            earlier,
+        )
+    finally:
+        progress.stop()
+    shutil.rmtree(builds, ignore_errors=True)
+    bisected.render(found, repository.subject, console)
+    return _EXIT_OK
+
+
 def calibrate(options: argparse.Namespace) -> int:
     """Measure a revision against itself, and recommend settings."""
     from sns_gate import calibration, gate

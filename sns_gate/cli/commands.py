@@ -119,7 +119,7 @@ def completion(options: argparse.Namespace) -> int:
 
     from sns_gate.cli.parser import parser_for
 
-    every = ("check", "compare", "calibrate", "explain", "list")
+    every = ("check", "compare", "calibrate", "explain", "list", "bisect")
     sys.stdout.write(shtab.complete(parser_for(every), shell=options.shell) + "\n")
     return _EXIT_OK
 

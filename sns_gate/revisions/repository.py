@@ -125,6 +125,26 @@ class Repository:
             )
         return f"merge base with {branch}", bases[0]
 
+    def commits_between(self, good: str, bad: str) -> tuple[str, ...]:
+        """The commits after one up to another, oldest first; of a merge its first parent's side.
+
+        Raises:
+            RevisionError: good is no ancestor of bad in this clone.
+        """
+        commits = self._ask("rev-list", "--first-parent", "--reverse", bad, f"^{good}").split()
+        first = self._ask("rev-parse", f"{commits[0]}^") if commits else ""
+        if first != good:
+            raise RevisionError(
+                f"{good[:9]} is not on the line of first parents that leads to {bad[:9]}, so there "
+                f"is nothing between them to search; name an older end on that line"
+                + (", or fetch it: this clone is shallow" if self.shallow else "")
+            )
+        return tuple(commits)
+
+    def subject(self, commit: str) -> str:
+        """A commit's short name and the first line of its message."""
+        return self._ask("log", "-1", "--format=%h %s", commit)
+
     def last_tag(self, pattern: str, commit: str) -> str:
         """The highest version among the tags of a pattern that a commit's history holds.
 
