@@ -195,7 +195,10 @@ def _measure_against(run: _Run, further: FurtherBaseline) -> _Round:
     run.progress.stage(f"starting {2 * processes} workers against {further.name}")
     with further.rig.pool("first", processes) as pool, run.machine(pool) as machine:
         roster = further.rig.roster(pool, lambda: None)
-        cases = [replace(case, against=further.name) for case in roster.planned]
+        wanted = set(run.ledger.order)
+        cases = [
+            replace(case, against=further.name) for case in roster.planned if case.id in wanted
+        ]
         run.ledger.expect([case.id for case in cases])
         run.ledger.disclose(_without_counterpart(further, roster))
         run.progress.cases_known(len(run.ledger.order))
@@ -307,6 +310,7 @@ def _header(
         on_refused=settings.on_refused,
         on_inconclusive=settings.on_inconclusive,
         device=device,
+        shard=settings.shard,
         seed=settings.seed,
         processes=settings.processes,
         placements=settings.placements,

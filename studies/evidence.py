@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from studies import (
+    bisecting,
     cost,
     demo,
     estimators,
@@ -64,6 +65,7 @@ def render() -> str:
         "peers": lambda kept, _: peers.section(kept),
         "power": lambda kept, _: power.section(kept),
         "same_code": lambda kept, _: same_code.section(kept),
+        "bisecting": lambda kept, _: bisecting.section(kept),
         "cost": lambda kept, _: cost.section(kept),
         "soak": lambda kept, path: soak.section(kept, f"data/{path.stem}.svg"),
         "tiers_live": lambda kept, path: tiers_live.section(kept, f"data/{path.stem}.svg"),

@@ -113,6 +113,23 @@ def report(options: argparse.Namespace) -> int:
     return result.exit_code
 
 
+def merge(options: argparse.Namespace) -> int:
+    """Make one result of several."""
+    from sns_gate.merging import merge
+    from sns_gate.report import json as result_file
+    from sns_gate.report.terminal import console_for, render
+    from sns_gate.report.writing import ResultFile
+
+    merged = merge([result_file.read(Path(name)) for name in options.results])
+    file = ResultFile(Path(options.json).absolute())
+    file.require_writable()
+    file.save(merged)
+    if file.failure is not None:
+        raise file.failure
+    render(merged, console_for(sys.stdout), quiet=options.detail == "quiet")
+    return merged.exit_code
+
+
 def completion(options: argparse.Namespace) -> int:
     """Print what a shell needs to complete this command's words."""
     import shtab

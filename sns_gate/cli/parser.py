@@ -36,6 +36,21 @@ def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
     )
     report.set_defaults(run=commands.report)
     _add_list(added, with_settings="list" in given)
+    merge = added.add_parser(
+        "merge",
+        help="make one result of several shards, or of several kinds of machines",
+        description="Makes one result of several of one change: of all parts that '--shard I/N' "
+        "measured, or of checks on several kinds of GPU, where each case says on which it was "
+        "measured. A missing shard is an error, so that no case passes unseen.",
+        epilog="example: sns-gate merge h100.json a100.json --json result.json",
+    )
+    merge.add_argument("results", metavar="FILE", nargs="+", help="what 'sns-gate check' wrote")
+    merge.add_argument(
+        "--json", metavar="FILE", default=DEFAULT_RESULT,
+        help=f"where the one result is kept (default: {DEFAULT_RESULT})",
+    )  # fmt: skip
+    _add_quiet(merge)
+    merge.set_defaults(run=commands.merge)
     _add_init(added)
     _add_post(added)
     doctor = added.add_parser(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
@@ -55,6 +55,13 @@ class Settings(Record):
         description="measure only cases whose id matches this pattern or holds this text; "
         "may be repeated",
         json_schema_extra={"metavar": "PATTERN", "policy": True},
+    )
+    shard: str | None = Field(
+        None,
+        pattern=r"^[1-9]\d{0,3}/[1-9]\d{0,3}$",
+        description="measure part I of N of the cases, for machines that share the work; see "
+        "'sns-gate merge'",
+        json_schema_extra={"metavar": "I/N", "of": "revisions"},
     )
     also_against: Words = Field(
         (),
@@ -217,6 +224,19 @@ class Settings(Record):
             return None
         mhz, _, watts = self.clocks.partition(",")
         return int(mhz), int(watts) if watts else None
+
+    @property
+    def part(self) -> tuple[int, int]:
+        """Which part of how many to measure."""
+        number, _, count = (self.shard or "1/1").partition("/")
+        return int(number), int(count)
+
+    @model_validator(mode="after")
+    def _part_exists(self) -> Self:
+        number, count = self.part
+        if number > count:
+            raise ValueError(f"shard {self.shard}: there is no part {number} of {count}")
+        return self
 
     def precision_for(self, tolerance: float) -> float:
         """The half-width at which a case of this tolerance stops, on the log scale."""

@@ -125,13 +125,14 @@ def _in_short(result: GateResult, run_url: str) -> str:
     """Counts, which commit this is about, what slower means, where it ran."""
     found = result.candidate.fingerprint
     tiers = sorted({case.tier.value for case in result.cases if case.tier})
+    names = [one.name for one in result.machines]
     gpu = (found.gpu_name or found.cpu_model or result.device) if found else result.device
     parts = (
         words.counts(result.cases),
         f"candidate {code(words.revision(result.candidate))}",
         *(f"also against {code(words.revision(one))}" for one in result.further_baselines),
         f"slower means by more than {100 * result.tolerance:g}%",
-        prose(gpu),
+        prose(" and ".join(names) or gpu),
         f"tier {' and '.join(tiers)}" if tiers else "",
         f"[run]({run_url})" if run_url else "",
     )
@@ -274,7 +275,7 @@ def _measured(result: GateResult) -> str:
     levels = sorted({100 * case.speedup.level for case in result.cases if case.speedup})
     level = " and ".join(f"{level:g}%" for level in levels)
     lines = [
-        *_fingerprints(result),
+        *(_on_machines(result) if result.machines else _fingerprints(result)),
         "",
         f"{result.processes} processes a side, {result.placements} placements a rotation, "
         f"{result.seconds:.0f} s, seed {result.seed}, sns-gate {prose(result.tool_version)}."
@@ -293,9 +294,21 @@ def _again(result: GateResult) -> Iterator[str]:
     yield block(words.command(result), 1)
 
 
+def _on_machines(result: GateResult) -> Iterator[str]:
+    for machine in result.machines:
+        yield f"**On {prose(machine.name)}**\n"
+        yield from _both(machine.baseline, machine.candidate)
+        yield ""
+
+
 def _fingerprints(result: GateResult) -> Iterator[str]:
+    yield from _both(result.baseline.fingerprint, result.candidate.fingerprint)
+
+
+def _both(
+    baseline: EnvironmentFingerprint | None, candidate: EnvironmentFingerprint | None
+) -> Iterator[str]:
     """What both sides share in one line; what differs as a table."""
-    baseline, candidate = result.baseline.fingerprint, result.candidate.fingerprint
     if baseline is None or candidate is None:
         return
     differing = baseline.differences(candidate)

@@ -12,7 +12,7 @@ from rich.text import Text
 from sns_gate.report import words
 from sns_gate.report.inside import sentence
 from sns_gate.report.table import table
-from sns_gate.types import CaseResult, GateResult, Outcome, Reason, Verdict
+from sns_gate.types import CaseResult, EnvironmentFingerprint, GateResult, Outcome, Reason, Verdict
 
 _OUTCOME_STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red"}
 _LOG_WIDTH = 140
@@ -119,22 +119,27 @@ def _cases(ids: list[str], result: GateResult) -> str:
 
 
 def _facts(result: GateResult) -> Text:
-    found = result.candidate.fingerprint
-    machine = ""
-    if found is not None:
-        parts = (
-            found.gpu_name or found.cpu_model,
-            found.driver_version and f"driver {found.driver_version}",
-            found.torch_version and f"torch {found.torch_version}",
-            found.triton_version and f"triton {found.triton_version}",
-            found.python_version and f"Python {found.python_version}",
-        )
-        machine = ", ".join(part for part in parts if part)
     seconds = f"{result.seconds:.0f} s, seed {result.seed}"
+    ran = f"{result.processes} processes a side, {seconds}"
+    machines = [f"{one.name}: {_machine(one.candidate)}" for one in result.machines]
+    alone = f"{result.device}: {_machine(result.candidate.fingerprint)}"
     lines = [
         f"{words.counts(result.cases)}; tolerance {100 * result.tolerance:g}%",
         f"baseline {words.revision(result.baseline)}, candidate {words.revision(result.candidate)}"
         + "".join(f", also against {words.revision(one)}" for one in result.further_baselines),
-        f"{result.device}: {machine}; {result.processes} processes a side, {seconds}",
+        *(machines or [alone]),
     ]
-    return Text("\n".join(lines), style="dim")
+    return Text("\n".join([*lines[:-1], f"{lines[-1]}; {ran}"]), style="dim")
+
+
+def _machine(found: EnvironmentFingerprint | None) -> str:
+    if found is None:
+        return ""
+    parts = (
+        found.gpu_name or found.cpu_model,
+        found.driver_version and f"driver {found.driver_version}",
+        found.torch_version and f"torch {found.torch_version}",
+        found.triton_version and f"triton {found.triton_version}",
+        found.python_version and f"Python {found.python_version}",
+    )
+    return ", ".join(part for part in parts if part)

@@ -176,7 +176,14 @@ class Rig:
         roster = agree(candidate, baseline, own_files or baseline, policy, wanted, folders)
         if not (roster.order or roster.decided):
             refuse_filter(self.settings.filter, candidate.cases)
-        return roster
+        part = roster.part(*self.settings.part)
+        if not (part.order or part.decided) and self.settings.shard is not None:
+            count = len(roster.order) + len(roster.decided)
+            raise NothingCompared(
+                f"shard {self.settings.shard} holds no case, as there are {count} in all; use at "
+                f"most so many shards"
+            )
+        return part
 
     def _fallback(self, file: Path) -> str | None:
         own = self._folders["baseline"] / file.relative_to(self._folders["candidate"])

@@ -58,6 +58,16 @@ class Roster:
     decided: tuple[CaseResult, ...]
     against_references: tuple[PlannedCase, ...] = ()
 
+    def part(self, number: int, count: int) -> Roster:
+        """Every so-many-th case, such that all parts together hold each case once."""
+        ids = [*self.order, *(case.id for case in self.decided)]
+        mine = set(ids[number - 1 :: count])
+        return Roster(
+            tuple(case for case in self.planned if case.id in mine),
+            tuple(case for case in self.decided if case.id in mine),
+            tuple(case for case in self.against_references if case.id in mine),
+        )
+
     @property
     def order(self) -> tuple[str, ...]:
         """Ids of the cases to measure, in their order."""

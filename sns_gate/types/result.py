@@ -73,6 +73,9 @@ class CaseResult(Record):
     against: str | None = Field(
         None, description="further baseline that it is compared with, null for the check's own"
     )
+    machine: str | None = Field(
+        None, description="where it was measured, in a result merged from several machines"
+    )
     at_least: float | None = Field(
         None, description="speedup over the reference below which the case is slower"
     )
@@ -117,6 +120,15 @@ class RevisionInfo(Record):
     loaded: tuple[str, ...] = Field((), description="files of the code under test seen loaded")
 
 
+class MachineInfo(Record):
+    """One of several machines whose results were merged."""
+
+    name: str
+    device: str
+    baseline: EnvironmentFingerprint | None = None
+    candidate: EnvironmentFingerprint | None = None
+
+
 class Acceptance(Record):
     """Somebody lets a case pass that would not; found at GitHub, never in a file."""
 
@@ -145,6 +157,12 @@ class GateResult(Record):
     candidate: RevisionInfo
     further_baselines: tuple[RevisionInfo, ...] = Field(
         (), description="that cases are compared with too"
+    )
+    machines: tuple[MachineInfo, ...] = Field(
+        (), description="whose results were merged, where they differ"
+    )
+    shard: str | None = Field(
+        None, pattern=r"^\d+/\d+$", description="part of the cases that this holds, as I/N"
     )
     device: str
     seed: int
