@@ -218,6 +218,18 @@ def test_every_block_of_settings_or_python_is_valid(one: Shown) -> None:
         assert resolve(parse_files(one.text, None, "")) != Settings()
 
 
+@pytest.mark.parametrize("page", [README, *GUIDES], ids=lambda page: page.name)
+def test_the_benchmarks_of_a_guide_can_stand_in_one_repository(page: Path) -> None:
+    names = [
+        node.name
+        for one in shown(page)
+        if one.language == "python" and one.file.startswith("benchmarks/")
+        for node in ast.parse(one.text).body
+        if isinstance(node, ast.FunctionDef) and node.decorator_list
+    ]
+    assert len(names) == len(set(names))
+
+
 def test_tests_of_pytest_benchmark_become_the_cases_that_the_guide_shows(tmp_path: Path) -> None:
     guide = ROOT / "docs/howto/pytest-benchmark.md"
     files = {b.file: b.text for b in shown(guide) if b.file}
