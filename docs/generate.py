@@ -35,6 +35,7 @@ ENDINGS: dict[str, dict[int | str, str]] = {
     "check": {"0 to 5": _JUDGED},
     "compare": {"0 to 5": _JUDGED},
     "explain": {0: "at least one case was taken apart", 3: "none was"},
+    "bisect": {0: "the commit was found", 3: "the ends cannot be told apart, or not be measured"},
     "calibrate": {0: "a tolerance is recommended", 3: "none can be: too much was refused"},
     "report": {"0 to 5": "that of the result that is shown", 2: "no such file, or not a result"},
     "list": {0: "every benchmark file loads", 1: "one does not"},
@@ -157,7 +158,7 @@ def _argument(action: argparse.Action) -> str:
     if not action.option_strings:
         return f"`{_metavar(action)}`"
     takes = "" if action.nargs == 0 else f" {_metavar(action)}"
-    return f"`{action.option_strings[-1]}{takes}`"
+    return ", ".join(f"`{word}{takes}`" for word in sorted(action.option_strings, reverse=True))
 
 
 def _said(action: argparse.Action) -> str:

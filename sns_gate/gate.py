@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -16,15 +15,17 @@ from sns_gate.rig import (
     CheckRequest,
     FunctionsRequest,
     FunctionsRig,
+    FurtherBaseline,
     Machine,
     Rig,
     both_revisions,
+    further_baselines,
     settle,
     taken_apart,
     unexplained,
 )
 from sns_gate.rig.machine import short_file
-from sns_gate.session import CaseOutcome, Ledger, PlannedCase
+from sns_gate.session import CaseOutcome, Deadlines, Ledger, PlannedCase, Roster
 from sns_gate.types import (
     CaseResult,
     GateResult,
@@ -89,8 +90,13 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
             settings, rig.device.name, _info(sides["baseline"]), _info(sides["candidate"])
         )
         ledger = Ledger(header, save)
-        ledger.disclose((*notes, *_dirty(sides["candidate"])))
-        return _judged(_Run(rig, ledger, progress))
+        ledger.disclose((*notes, *_dirty(sides["candidate"]), *_empty_submodules(sides)))
+        with further_baselines(request, settings, sides, scratch) as (further, same):
+            for one in further:
+                one.rig.build(progress.stage, ("baseline",))
+            ledger.disclose(same)
+            ledger.compared_with(one.info for one in further)
+            return _judged(_Run(rig, ledger, progress, further))
 
 
 def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateResult:
@@ -113,6 +119,7 @@ class _Run:
     rig: Rig | FunctionsRig
     ledger: Ledger
     progress: Progress
+    further: Sequence[FurtherBaseline] = ()
 
     def machine(self, pool: WorkerPool) -> Machine:
         return Machine(self.rig.settings, self.rig.device, pool)
@@ -168,7 +175,7 @@ def _measure_all(run: _Run) -> list[_Round]:
         ledger.describe(*_described(run, machine, pool))
         ledger.add(*(_located(case, rig) for case in roster.decided))
         run.progress.cases_known(len(roster.order))
-        deadlines = _Deadlines(rig.settings.budget, len(roster.order))
+        deadlines = Deadlines(rig.settings.budget, len(roster.order))
         for case in roster.planned:
             outcome = _measure(run, case, machine, pool, deadlines)
             revisions.outcomes.append((case, outcome))
@@ -179,13 +186,38 @@ def _measure_all(run: _Run) -> list[_Round]:
             for case in roster.against_references:
                 outcome = _measure(run, case, machine, pool, deadlines)
                 references.outcomes.append((case, outcome))
-    return [revisions, references]
+    return [revisions, references, *(_measure_against(run, one) for one in run.further)]
+
+
+def _measure_against(run: _Run, further: FurtherBaseline) -> _Round:
+    """Every case that a further baseline has as well."""
+    found, processes = _Round(further.rig.pool), run.rig.settings.processes
+    run.progress.stage(f"starting {2 * processes} workers against {further.name}")
+    with further.rig.pool("first", processes) as pool, run.machine(pool) as machine:
+        roster = further.rig.roster(pool, lambda: None)
+        cases = [replace(case, against=further.name) for case in roster.planned]
+        run.ledger.expect([case.id for case in cases])
+        run.ledger.disclose(_without_counterpart(further, roster))
+        run.progress.cases_known(len(run.ledger.order))
+        deadlines = Deadlines(run.rig.settings.budget, len(cases))
+        for case in cases:
+            found.outcomes.append((case, _measure(run, case, machine, pool, deadlines)))
+    return found
+
+
+def _without_counterpart(further: FurtherBaseline, roster: Roster) -> Iterator[Reason]:
+    missing = [case.id for case in roster.decided if case.verdict is not Verdict.REMOVED]
+    if missing:
+        text = (
+            f"{further.name} has no {', '.join(missing)}, so those are compared with no further one"
+        )
+        yield Reason(code="no-counterpart", text=text)
 
 
 def _measure(
-    run: _Run, case: PlannedCase, machine: Machine, pool: WorkerPool, deadlines: _Deadlines
+    run: _Run, case: PlannedCase, machine: Machine, pool: WorkerPool, deadlines: Deadlines
 ) -> CaseOutcome:
-    run.progress.case_started(case.spec.id, confirming=False)
+    run.progress.case_started(case.id, confirming=False)
     cases = len(run.ledger.order)
     outcome = machine.measure(case, pool, deadlines.next(), run.progress, cases)
     run.keep(_provisional(outcome), outcome.result)
@@ -208,11 +240,11 @@ def _confirm_slower(run: _Run, rounds: Sequence[_Round]) -> None:
 
 
 def _measure_again(run: _Run, one: _Round, cases: int) -> None:
-    deadlines = _Deadlines(run.rig.settings.budget, len(one.slower))
+    deadlines = Deadlines(run.rig.settings.budget, len(one.slower))
     processes = run.rig.settings.processes + MORE_TO_CONFIRM
     with one.start("second", processes) as pool, run.machine(pool) as machine:
         for case, first in one.slower:
-            run.progress.case_started(case.spec.id, confirming=True)
+            run.progress.case_started(case.id, confirming=True)
             second = machine.measure(case, pool, deadlines.next(), run.progress, cases)
             result = session.confirmed(first, second, cases)
             run.keep(result, result)
@@ -230,18 +262,18 @@ def _explain_changed(run: _Run, rounds: Sequence[_Round]) -> None:
                 if isinstance(found, Reason):
                     run.ledger.disclose([found])
                 else:
-                    run.ledger.add(session.with_explanation(run.ledger.case(case.spec.id), found))
+                    run.ledger.add(session.with_explanation(run.ledger.case(case.id), found))
         except (RefusedRun, WorkerError) as error:
             # What it does to a case's verdict is nothing: this is beside the measurement.
             run.ledger.disclose([unexplained("calls", error)])
 
 
 def _is_to_explain(run: _Run, case: PlannedCase) -> bool:
-    wanted, verdict = run.rig.settings.explain, run.ledger.case(case.spec.id).verdict
+    wanted, verdict = run.rig.settings.explain, run.ledger.case(case.id).verdict
     if wanted == "none":
         return False
     changed = verdict in (Verdict.SLOWER, Verdict.FASTER)
-    return changed or (wanted == "all" and run.ledger.case(case.spec.id).speedup is not None)
+    return changed or (wanted == "all" and run.ledger.case(case.id).speedup is not None)
 
 
 def _provisional(outcome: CaseOutcome) -> CaseResult:
@@ -291,6 +323,18 @@ def _dirty(candidate: Revision) -> Iterator[Reason]:
         yield Reason(code="dirty", text=text)
 
 
+def _empty_submodules(sides: Mapping[Side, Revision]) -> Iterator[Reason]:
+    for side, revision in sides.items():
+        names = revision.empty_submodules
+        if names:
+            yield Reason(
+                code="empty-submodules",
+                text=f"the {side}'s submodules {', '.join(names)} are empty, as in every fresh "
+                f"checkout, so what needs them does not load; fill them with --build 'git "
+                f"submodule update --init --recursive'",
+            )
+
+
 def _info(revision: Revision) -> RevisionInfo:
     return RevisionInfo(
         ref=revision.ref,
@@ -306,11 +350,18 @@ def _ending(error: BaseException) -> ExitCode:
 
 def _described(run: _Run, machine: Machine, pool: WorkerPool) -> tuple[RevisionInfo, RevisionInfo]:
     known, roots = run.ledger.header, run.rig.roots
-    pool.revive()
-    return (
-        machine.describe("baseline", known.baseline, roots["baseline"], pool),
-        machine.describe("candidate", known.candidate, roots["candidate"], pool),
-    )
+
+    def described() -> tuple[RevisionInfo, RevisionInfo]:
+        pool.revive()
+        return (
+            machine.describe("baseline", known.baseline, roots["baseline"], pool),
+            machine.describe("candidate", known.candidate, roots["candidate"], pool),
+        )
+
+    try:
+        return described()
+    except WorkerError:  # what the last case did to it showed late; a new one says the same
+        return described()
 
 
 def _located(case: CaseResult, rig: Rig | FunctionsRig) -> CaseResult:
@@ -321,18 +372,3 @@ def _located(case: CaseResult, rig: Rig | FunctionsRig) -> CaseResult:
     for root in rig.roots.values():
         file = short_file(file, root)
     return case.model_copy(update={"file": file})
-
-
-class _Deadlines:
-    """Shares the budget out: each case may use what those before it left, evenly divided."""
-
-    def __init__(self, budget_s: float, cases: int) -> None:
-        self._end_s = time.monotonic() + budget_s
-        self._left = cases
-
-    def next(self) -> float:
-        """The monotonic time after which the next case adds no placement."""
-        now = time.monotonic()
-        share_s = max(0.0, self._end_s - now) / max(self._left, 1)
-        self._left -= 1
-        return now + share_s

@@ -109,8 +109,10 @@ def _hold_one(
         )
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, mine.model_dump_json().encode(), 0)
-        yield
-        os.ftruncate(descriptor, 0)
+        try:
+            yield
+        finally:  # whoever waits next is told of nobody who is gone
+            os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
 

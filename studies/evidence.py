@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from studies import (
+    cost,
     demo,
     estimators,
     growth,
@@ -25,6 +26,7 @@ from studies import (
     same_revision,
     simulation,
     single_runs,
+    soak,
     tiers_live,
 )
 
@@ -64,6 +66,8 @@ def render() -> str:
         "peers": lambda kept, _: peers.section(kept),
         "power": lambda kept, _: power.section(kept),
         "same_code": lambda kept, _: same_code.section(kept),
+        "cost": lambda kept, _: cost.section(kept),
+        "soak": lambda kept, path: soak.section(kept, f"data/{path.stem}.svg"),
         "tiers_live": lambda kept, path: tiers_live.section(kept, f"data/{path.stem}.svg"),
     }
     for study, section in sections.items():
@@ -84,8 +88,9 @@ def main() -> None:
     parser.add_argument("--keep", nargs=2, metavar=("NAME", "RESULT"), action="append", default=[])
     for name, result in parser.parse_args().keep:
         keep(name, Path(result))
-    for path in DATA.glob("tiers_live.*.json"):
-        tiers_live.draw(json.loads(path.read_text(encoding="utf-8")), path.with_suffix(".svg"))
+    for study, draw in {"soak": soak.draw, "tiers_live": tiers_live.draw}.items():
+        for path in DATA.glob(f"{study}.*.json"):
+            draw(json.loads(path.read_text(encoding="utf-8")), path.with_suffix(".svg"))
     for path in DATA.glob("single_runs.*.json"):
         checks = path.with_name(path.name.replace("single_runs", "same_revision"))
         kept, beside = (json.loads(p.read_text(encoding="utf-8")) for p in (path, checks))

@@ -34,7 +34,13 @@ BENCH = """
         return lambda: work(n)
 """
 #: Few and quick blocks: enough for work that differs by half or more.
-QUICK = ("--device", "cpu", "--processes", "3", "--placements", "2", "--tolerance", "90%")
+QUICK = (
+    "--device", "cpu", "--processes", "3", "--placements", "2", "--tolerance", "90%",
+    "--explain", "none",
+)  # fmt: skip
+
+#: Reasons to refuse a case that other work on this host gives.
+_LOAD = {"cpu-contended", "cpu-stolen", "cpu-throttled"}
 
 
 def commit(folder: Path, files: Mapping[str, str], message: str = "change") -> str:
@@ -81,6 +87,11 @@ class Ran:
         """The case of this id in the result file."""
         assert self.result is not None, self.err
         return next(case for case in self.result.cases if case.id == id_)
+
+    def unchanged(self, id_: str) -> bool:
+        """Whether a case is, or only this host's load kept the verdict from it."""
+        load = _LOAD & {reason.code for reason in self.case(id_).reasons}
+        return self.verdicts[id_] == "unchanged" or bool(load)
 
     @property
     def verdicts(self) -> dict[str, str]:

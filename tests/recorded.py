@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from sns_gate import protocol
 from sns_gate.protocol import Calibrated, OutputWritten, Placed, Released, Reply, Request, Sampled
+from sns_gate.session import Standing
 from sns_gate.types import CpuEvidence, GpuEvidence, Side
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -124,5 +125,5 @@ class QuietObserver:
 class SilentProgress:
     """Hears and says nothing."""
 
-    def block_done(self, case: str, done: int, planned: int, half_width: float | None) -> None:
+    def block_done(self, case: str, standing: Standing) -> None:
         """A block is done."""

@@ -2,12 +2,14 @@
 
 It is started in the place of the workers' interpreter (``--python``), so nothing in the package
 knows of it. Variables: ``RECORDED_UUID``, ``RECORDED_MHZ`` (a file with the device's clock),
-``RECORDED_CASES`` (how many), ``RECORDED_SLOWER`` (the candidate's factor).
+``RECORDED_CASES`` (how many), ``RECORDED_SLOWER`` (the candidate's factor), ``RECORDED_FACTOR`` (a
+file of the revision with its own factor; where it holds no number the worker breaks).
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import sys
@@ -20,6 +22,9 @@ def main() -> None:
     side = "candidate" if "candidate" in os.environ["TMPDIR"] else "baseline"
     rng = random.Random(f"{side}{os.getpid()}")
     factor = float(os.environ.get("RECORDED_SLOWER", "1")) if side == "candidate" else 1.0
+    if "RECORDED_FACTOR" in os.environ:
+        text = Path(os.environ["RECORDED_FACTOR"]).read_text()
+        factor = float(text) if text[0].isdigit() else math.nan
     for line in sys.stdin:
         request = json.loads(line)
         kind, body = answer(request["type"], request["body"], rng, factor)
@@ -27,7 +32,7 @@ def main() -> None:
         sys.stdout.flush()
 
 
-def answer(  # noqa: PLR0911 (one reply a request)
+def answer(  # noqa: C901, PLR0911 (one reply a request)
     request: str, body: dict[str, Any], rng: random.Random, factor: float
 ) -> tuple[str, dict[str, Any]]:
     """The reply to one request."""
@@ -49,6 +54,8 @@ def answer(  # noqa: PLR0911 (one reply a request)
             for n in range(int(os.environ.get("RECORDED_CASES", "1")))
         ]
         return "Loaded", {"cases": cases, "failures": [], "fingerprint": {"gpu_name": "recorded"}}
+    if request in ("Place", "Rehearse") and math.isnan(factor):
+        return "Failed", {"kind": "raised", "error": "ValueError: broken"}
     if request in ("Place", "Rehearse"):
         return "Placed", {"seconds": 0.0, "input_bytes": 1 << 20}
     if request == "Calibrate":

@@ -108,8 +108,9 @@ def test_policy_comes_from_the_other_file_and_measuring_does_not() -> None:
 
 def test_every_setting_that_decides_what_passes_is_policy() -> None:
     assert set(POLICY) == {
-        "benchmarks", "filter", "tolerance", "precision", "memory-tolerance", "budget",
-        "processes", "placements", "on-refused", "on-inconclusive", "accept", "policy-from",
+        "benchmarks", "filter", "also-against", "tolerance", "precision", "memory-tolerance",
+        "budget", "processes", "placements", "on-refused", "on-inconclusive", "accept",
+        "policy-from",
     }  # fmt: skip
 
 

@@ -205,7 +205,7 @@ def test_a_check_says_where_the_time_of_a_slower_case_went(repository: Path) -> 
     plain = "\n".join(SLOWER.splitlines()[:3]) + "\n\n    def work(n):\n        return square(n)\n"
     commit(repository, {"pkg/__init__.py": plain})
     commit(repository, {"pkg/__init__.py": SLOWER})
-    ran = check(repository)
+    ran = check(repository, "--explain", "changed")
     found = ran.case("square[n=2000]")
     assert found.verdict is Verdict.SLOWER, ran.out
     assert found.explanation.candidate.source == "functions"
@@ -215,7 +215,7 @@ def test_a_check_says_where_the_time_of_a_slower_case_went(repository: Path) -> 
     again = sns_gate(repository, "explain", "square", "--device", "cpu", "--baseline", "HEAD~1")
     assert again.code == 0, again.err
     assert "called 6003 times instead of 2001" in " ".join(again.out.split())
-    silent = check(repository, "--explain", "none")
+    silent = check(repository)
     assert silent.case("square[n=2000]").explanation is None
 
 

@@ -18,7 +18,7 @@ from sns_gate.report.html import rows
 from sns_gate.report.html.figures import MOST_PAIRS, figure_of, thinning
 from sns_gate.report.html.page import shown
 from sns_gate.report.html.rows import MOST_LINES
-from sns_gate.report.json import ResultFile
+from sns_gate.report.writing import ResultFile
 from sns_gate.types import (
     Block,
     Explanation,

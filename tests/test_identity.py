@@ -112,6 +112,12 @@ def test_a_lock_that_is_not_free_in_time_is_refused_with_its_holder(tmp_path: Pa
         assert found.pid == os.getpid()
 
 
+def test_whoever_ends_by_an_error_stands_no_longer_in_its_lock(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), hold(["GPU-x"], tmp_path, print, 1):
+        raise KeyboardInterrupt
+    assert holder(tmp_path / "GPU-x.lock") is None
+
+
 def test_a_free_core_is_taken_rather_than_waited_for(tmp_path: Path) -> None:
     other = _elsewhere(tmp_path, "cpu-1", 5)
     with hold_some(["cpu-1", "cpu-0"], 1, tmp_path, print, 0.1) as held:

@@ -13,13 +13,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.conftest import QUICK, WORK, clean_environment, commit, git, new_repository
+from tests.leftovers import left_behind
 
 COUNT = int(os.environ.get("SNS_KILLS", "1"))
 BENCH = """
@@ -62,28 +61,11 @@ class Place:
             env=self.environment, check=True, capture_output=True,
         )  # fmt: skip
 
-    def processes(self) -> list[str]:
-        found = []
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                inside = process.environ().get("TMPDIR", "").startswith(str(self.tmp))
-                if inside and process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(f"{process.pid} {' '.join(process.cmdline())[:80]}")
-        return found
-
     def left(self) -> dict[str, object]:
         """Everything that is left, empty where nothing is."""
-        deadline_s = time.monotonic() + 5
-        while self.processes() and time.monotonic() < deadline_s:
-            time.sleep(0.05)
-        found = {
-            "processes": self.processes(),
-            "worktrees": git(self.repository, "worktree", "list").splitlines()[1:],
-            "files": [f.name for f in self.tmp.iterdir()],
-            "beside the result": [f.name for f in self.repository.glob(".result.json*")],
-            "uncommitted": git(self.repository, "status", "--porcelain"),
-        }
-        return {name: value for name, value in found.items() if value}
+        found = left_behind(self.repository, self.tmp)
+        uncommitted = git(self.repository, "status", "--porcelain")
+        return found | ({"uncommitted": uncommitted} if uncommitted else {})
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])

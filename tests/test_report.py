@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import resource
 import subprocess
@@ -16,14 +17,12 @@ from rich.console import Console
 
 from sns_gate.report import json as result_file
 from sns_gate.report import words
-from sns_gate.report.terminal import (
-    PLOT_WIDTH,
-    LiveProgress,
-    PlainProgress,
-    console_for,
-    progress_for,
-    render,
-)
+from sns_gate.report.progress import Detail, LiveProgress, PlainProgress, progress_for
+from sns_gate.report.table import PLOT_WIDTH
+from sns_gate.report.terminal import console_for, render
+from sns_gate.report.writing import ResultFile
+from sns_gate.session import Standing
+from sns_gate.stats import Estimate
 from sns_gate.types import (
     Block,
     CaseResult,
@@ -133,6 +132,11 @@ def test_the_terminal_report_is_the_golden_one() -> None:
 def test_no_line_is_wider_than_the_terminal_and_no_verdict_is_lost(width: int) -> None:
     text = printed(result(*CASES), width=width)
     assert max(map(len, text.splitlines())) <= width
+    for one in CASES:  # a name may be folded, and is never cut
+        assert one.id[:12] in text
+    for one in CASES:
+        if one.speedup:
+            assert words.speedup(one) in text
     for verdict in ("slower", "faster", "unchanged", "broken", "refused", "added"):
         assert verdict in text
 
@@ -195,7 +199,7 @@ def test_a_result_survives_its_file(tmp_path: Path) -> None:
         device_mhz=(None, 1980.5), held_us=(None, 3.0), log_speedup=-0.7,
     )  # fmt: skip
     found = result(*CASES, CASES[0].model_copy(update={"id": "b", "blocks": (block,)}))
-    file = result_file.ResultFile(tmp_path / "r.json")
+    file = ResultFile(tmp_path / "r.json")
     file.save(found)
     assert file.failure is None
     assert result_file.read(tmp_path / "r.json") == found
@@ -262,16 +266,66 @@ def test_the_page_of_evidence_is_made_from_the_data_that_is_kept() -> None:
     assert PAGE.read_text(encoding="utf-8") == render()
 
 
+STANDING = Standing(
+    blocks=4, planned=16, pairs=96, tier=MeasurementTier.B,
+    estimate=Estimate(math.log(0.99), (0.004 / 1.96) ** 2, math.inf, 0.0, 4, 3),
+)  # fmt: skip
+
+
 def test_a_bar_shows_a_cases_whole_name() -> None:
     console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
     bar = LiveProgress(console)
     bar.start()
     bar.cases_known(1)
     bar.case_started("softmax[n=4096]", confirming=False)
-    bar.block_done("softmax[n=4096]", 1, 16, 0.004)
+    bar.block_done("softmax[n=4096]", STANDING)
     bar.stop()
     shown = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "1/1 softmax[n=4096] ±0.40%" in shown
+    assert "1/1 softmax[n=4096]  96 pairs  0.9900 ±0.40%  tier B" in shown
+
+
+def told(detail: Detail, **environment: str) -> str:
+    """What a log holds of a check with one case and one block."""
+    console = Console(file=io.StringIO(), width=140, highlight=False)
+    progress = progress_for(console, detail, environment)
+    progress.start()
+    progress.stage("starting 6 workers")
+    progress.cases_known(1)
+    progress.case_started("add", confirming=False)
+    progress.block_done("add", STANDING)
+    progress.case_finished(CASES[1])
+    progress.stop()
+    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+
+
+def test_a_log_has_as_many_lines_as_asked_for() -> None:
+    usual = ["starting 6 workers", "1/1 add  slower  0.9713 [0.9673, 0.9753]"]
+    assert told("usual").splitlines() == usual
+    block = "  add  block 4 of 16  96 pairs  0.9900 ±0.40%  tier B"
+    assert told("verbose").splitlines() == [usual[0], block, usual[1]]
+    assert told("quiet") == ""
+
+
+def test_github_folds_the_lines_of_a_running_check_away() -> None:
+    lines = told("usual", GITHUB_ACTIONS="true").splitlines()
+    assert (lines[0], lines[-1]) == ("::group::sns-gate: measuring", "::endgroup::")
+    assert "::" not in "".join(lines[1:-1])
+
+
+def test_a_quiet_report_shows_what_somebody_has_to_look_at() -> None:
+    text = printed_quietly(result(*CASES))
+    assert "slower" in text
+    assert "softmax" not in text, "unchanged"
+    assert "mlp" not in text, "faster"
+    assert printed_quietly(result(CASES[0])).splitlines() == [
+        "No case is slower than merge base with origin/main at ababababa: 1 case compared."
+    ]
+
+
+def printed_quietly(found: GateResult) -> str:
+    console = Console(file=io.StringIO(), width=140, highlight=False)
+    render(found, console, quiet=True)
+    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
 
 @pytest.mark.parametrize("variable", ["CI", "GITHUB_ACTIONS"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -30,31 +33,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def run() -> int:
         options = parser_for(given).parse_args(given)
+        _require_folder()
         return int(options.run(options))
 
     return guarded(run)
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """The exit code of a run, or of how it ended, once that has been said."""
+    """The exit code of a run, or of how it ended, once that has been said to whoever still hears.
+
+    Outputs may be gone: the terminal was closed, or the reader of a pipe left. Then the exit code
+    alone tells, and the interpreter must not put another in its place when it flushes them.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what its encoding lacks is written as an escape
+            stream.reconfigure(errors="backslashreplace")
+    code = _ended(run)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return code
+
+
+def _ended(run: Callable[[], int]) -> int:
     try:
         with _signals_raise():
             return run()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _EXIT_FAIL
     except (GateError, KeyboardInterrupt) as error:
         return _expected_ending(error)
     except Exception as error:  # noqa: BLE001 (the one broad catch: a bug ends in 70, never in a pass)
         ending = _signal_behind(error)
         if ending is not None:
             return _expected_ending(ending)
-        traceback.print_exc()
+        if isinstance(error, BrokenPipeError):
+            return _EXIT_FAIL
         return _say(
             f"internal {type(error).__name__}, which is a fault of sns-gate, so there is no "
             f"verdict; please report it with the lines above",
             _EXIT_INTERNAL,
+            before=traceback.format_exc(),
         )
+
+
+def _require_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise UsageError(
+            "the folder that sns-gate was started in is gone, so there is nothing to work on; "
+            "start it in one that is there"
+        ) from None
 
 
 def _signal_behind(error: BaseException) -> BaseException | None:
@@ -110,6 +140,7 @@ def _signals_raise() -> Iterator[None]:
             signal.signal(caught, handler)
 
 
-def _say(text: str, code: int) -> int:
-    sys.stderr.write(f"sns-gate: {text}\n")
+def _say(text: str, code: int, before: str = "") -> int:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{before}sns-gate: {text}\n")
     return code

@@ -36,7 +36,7 @@ def check(options: argparse.Namespace) -> int:
         layers=_layers(options),
         environment=dict(os.environ),
     )
-    return _judged(lambda progress, save: gate.check(request, progress, save), Path(options.json))
+    return _judged(options, lambda progress, save: gate.check(request, progress, save))
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -54,14 +54,15 @@ def compare(options: argparse.Namespace) -> int:
         layers=_layers(options),
         environment=dict(os.environ),
     )
-    return _judged(lambda progress, save: gate.compare(request, progress, save), Path(options.json))
+    return _judged(options, lambda progress, save: gate.compare(request, progress, save))
 
 
 def explain(options: argparse.Namespace) -> int:
     """Say where the time inside both sides' calls goes."""
     from sns_gate import inspection
     from sns_gate.report import explained
-    from sns_gate.report.terminal import console_for, progress_for
+    from sns_gate.report.progress import progress_for
+    from sns_gate.report.terminal import console_for
     from sns_gate.rig import CheckRequest
     from sns_gate.types import Explanation
 
@@ -85,11 +86,51 @@ def explain(options: argparse.Namespace) -> int:
     return _EXIT_OK if any(isinstance(one, Explanation) for _, one in found) else _EXIT_REFUSED
 
 
+def bisect(options: argparse.Namespace) -> int:
+    """Find the commit that changed a case."""
+    from sns_gate import bisection
+    from sns_gate.report import bisected
+    from sns_gate.report.progress import progress_for
+    from sns_gate.report.terminal import console_for
+    from sns_gate.report.writing import write_atomically
+    from sns_gate.revisions import Repository
+    from sns_gate.rig import CheckRequest
+
+    repository, state = Repository(Path.cwd()), Path(options.state).absolute()
+    console = console_for(sys.stdout)
+    builds = state.with_name(f"{state.name}.builds")
+    request = CheckRequest(
+        Path.cwd(), options.good, options.bad, _layers(options), dict(os.environ), builds
+    )
+    progress = progress_for(console, options.detail)
+
+    def tell(commit: str, left: int) -> None:
+        text = f"{left} commits left, trying {repository.subject(commit)}"
+        console.print(text, markup=False, style="bold")
+
+    earlier = bisection.read_state(state)
+    progress.start()
+    try:
+        found = bisection.bisect(
+            request,
+            options.case,
+            (progress, tell),
+            lambda so_far: write_atomically(state, so_far.model_dump_json(indent=2) + "\n"),
+            earlier,
+        )
+    finally:
+        progress.stop()
+    shutil.rmtree(builds, ignore_errors=True)
+    bisected.render(found, repository.subject, console)
+    return _EXIT_OK
+
+
 def calibrate(options: argparse.Namespace) -> int:
     """Measure a revision against itself, and recommend settings."""
     from sns_gate import calibration, gate
     from sns_gate.report import calibration as page
-    from sns_gate.report.terminal import console_for, progress_for
+    from sns_gate.report.progress import progress_for
+    from sns_gate.report.terminal import console_for
     from sns_gate.rig import CheckRequest
 
     if options.rounds < 1:
@@ -123,7 +164,8 @@ def list_cases(options: argparse.Namespace) -> int:
     from sns_gate import inspection
     from sns_gate.report import json as result_file
     from sns_gate.report import listing
-    from sns_gate.report.terminal import PlainProgress, console_for
+    from sns_gate.report.progress import PlainProgress
+    from sns_gate.report.terminal import console_for
     from sns_gate.rig import CheckRequest
     from sns_gate.rig.mount import is_wanted
 
@@ -140,14 +182,16 @@ def list_cases(options: argparse.Namespace) -> int:
     return _EXIT_FAIL if loaded.failures else _EXIT_OK
 
 
-def _judged(run: Callable[[Progress, Save], GateResult], path: Path) -> int:
+def _judged(options: argparse.Namespace, run: Callable[[Progress, Save], GateResult]) -> int:
     """Run a check under its progress, keep its result, and show it."""
-    from sns_gate.report.json import ResultFile
-    from sns_gate.report.terminal import console_for, progress_for, render
+    from sns_gate.report.progress import progress_for
+    from sns_gate.report.terminal import console_for, render
+    from sns_gate.report.writing import ResultFile
 
     console = console_for(sys.stdout)
-    progress = progress_for(console)
-    file = ResultFile(path.absolute())
+    progress = progress_for(console, options.detail)
+    quiet = options.detail == "quiet"
+    file = ResultFile(Path(options.json).absolute())
     file.require_writable()
     file.discard_old()
     progress.start()
@@ -155,11 +199,13 @@ def _judged(run: Callable[[Progress, Save], GateResult], path: Path) -> int:
         result = run(progress, file.save)
     except BaseException:
         progress.stop()
+        file.finish()
         if file.latest is not None and file.latest.cases:
-            render(file.latest, console)
+            render(file.latest, console, quiet=quiet)
         raise
     progress.stop()
-    render(result, console)
+    file.finish()
+    render(result, console, quiet=quiet)
     if file.failure is not None:
         raise file.failure
     return result.exit_code

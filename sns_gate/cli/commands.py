@@ -101,7 +101,7 @@ def report(options: argparse.Namespace) -> int:
     from sns_gate.report.terminal import console_for, render
 
     result = result_file.read(Path(options.result))
-    render(result, console_for(sys.stdout))
+    render(result, console_for(sys.stdout), quiet=options.detail == "quiet")
     if options.junit:
         from sns_gate.report.junit import junit
 
@@ -119,7 +119,7 @@ def completion(options: argparse.Namespace) -> int:
 
     from sns_gate.cli.parser import parser_for
 
-    every = ("check", "compare", "calibrate", "explain", "list")
+    every = ("check", "compare", "calibrate", "explain", "list", "bisect")
     sys.stdout.write(shtab.complete(parser_for(every), shell=options.shell) + "\n")
     return _EXIT_OK
 
@@ -130,7 +130,7 @@ def _write(path: str, text: str) -> None:
     Raises:
         UsageError: it cannot be written there.
     """
-    from sns_gate.report.json import write_atomically
+    from sns_gate.report.writing import write_atomically
 
     try:
         write_atomically(Path(path).absolute(), text)
@@ -169,7 +169,8 @@ def _with_clocks_tried(
     from sns_gate.cli.benchmarking import keep_nothing
     from sns_gate.config import Layers, Source
     from sns_gate.doctor.trial import LOAD, try_clocks
-    from sns_gate.report.terminal import PlainProgress, console_for
+    from sns_gate.report.progress import PlainProgress
+    from sns_gate.report.terminal import console_for
     from sns_gate.rig import FunctionsRequest
     from sns_gate.telemetry import uuid_of
 

@@ -25,9 +25,11 @@ def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
     _add_check(added, with_settings="check" in given)
     _add_compare(added, with_settings="compare" in given)
     _add_explain(added, with_settings="explain" in given)
+    _add_bisect(added, with_settings="bisect" in given)
     _add_calibrate(added, with_settings="calibrate" in given)
     report = added.add_parser("report", help="show a result file again, without a GPU")
     report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
+    _add_quiet(report)
     report.add_argument("--html", metavar="FILE", help="write it as one page with plots too")
     report.add_argument(
         "--junit", metavar="FILE", help="write it as JUnit's XML, for systems that show tests"
@@ -141,6 +143,33 @@ def _add_explain(
     _add_revisions(explain)
     if with_settings:
         _add_settings(explain, of_revisions=True, without=("explain", "filter"))
+
+
+def _add_bisect(
+    added: argparse._SubParsersAction[argparse.ArgumentParser], *, with_settings: bool
+) -> None:
+    bisect = added.add_parser(
+        "bisect",
+        help="find the commit that made a case slower, or faster",
+        description="Checks commits between two ends against the good one, halving what is left "
+        "each time, until it has the first that is like the bad end. Each commit is measured as "
+        "precisely as the difference between the ends needs; commits that cannot be built or "
+        "measured are passed over. What is known is kept, so that a second run goes on from it.",
+        epilog="example: sns-gate bisect v1.2 HEAD --case 'softmax[n=4096]'",
+    )
+    bisect.set_defaults(run=benchmarking.bisect)
+    bisect.add_argument("good", metavar="GOOD", help="commit to compare with")
+    bisect.add_argument("bad", metavar="BAD", help="later commit whose case differs")
+    bisect.add_argument("--case", metavar="CASE", required=True, help="id of the case to follow")
+    bisect.add_argument(
+        "--state",
+        metavar="FILE",
+        default="bisect.json",
+        help="where what is known is kept (default: bisect.json)",
+    )
+    _add_quiet(bisect)
+    if with_settings:
+        _add_settings(bisect, of_revisions=True, without=("explain", "filter", "also-against"))
 
 
 def _add_compare(
@@ -260,6 +289,28 @@ def _add_result(command: argparse.ArgumentParser) -> None:
         default=DEFAULT_RESULT,
         help=f"where the result is kept, saved after every case (default: {DEFAULT_RESULT})",
     )
+    _add_quiet(command).add_argument(
+        "--verbose",
+        "-v",
+        dest="detail",
+        action="store_const",
+        const="verbose",
+        help="print a line a block: pairs so far, the interval as it narrows, the tier so far",
+    )
+
+
+def _add_quiet(command: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
+    group = command.add_mutually_exclusive_group()
+    group.add_argument(
+        "--quiet",
+        "-q",
+        dest="detail",
+        action="store_const",
+        const="quiet",
+        default="usual",
+        help="print the headline alone, and the cases that somebody has to look at",
+    )
+    return group
 
 
 def _add_settings(

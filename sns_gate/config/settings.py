@@ -56,6 +56,12 @@ class Settings(Record):
         "may be repeated",
         json_schema_extra={"metavar": "PATTERN", "policy": True},
     )
+    also_against: Words = Field(
+        (),
+        description="further baseline: a reference, or a pattern of tags such as 'v*' for the "
+        "last of them; slow creep passes one change at a time, and not against it; may be repeated",
+        json_schema_extra={"metavar": "REF", "policy": True, "of": "revisions"},
+    )
     device: str = Field(
         "auto",
         pattern=r"^(auto|cpu|cuda(:\d+)?)$",

@@ -1,11 +1,9 @@
-"""The result file: written whole or not at all, read with suspicion."""
+"""Reads result files, with suspicion, and describes them."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
-import tempfile
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -19,76 +17,6 @@ from sns_gate.verdict import ExitCode, exit_code, judge
 MOST_BYTES = 96 << 20
 #: Verdicts that an interval alone decides.
 _JUDGED = (Verdict.SLOWER, Verdict.FASTER, Verdict.UNCHANGED, Verdict.NOT_SLOWER)
-
-
-class ResultFile:
-    """Where a check keeps its result.
-
-    Args:
-        path: the file; its folder must exist.
-
-    Attributes:
-        failure: why the latest result could not be saved, None where it was.
-        latest: the latest result, saved or not.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.failure: ResultFileError | None = None
-        self.latest: GateResult | None = None
-
-    def require_writable(self) -> None:
-        """Fail before measuring rather than after.
-
-        Raises:
-            ResultFileError: the folder takes no file.
-        """
-        try:
-            with tempfile.NamedTemporaryFile(dir=self.path.parent, prefix=f".{self.path.name}."):
-                pass
-        except OSError as error:
-            raise self._cannot(error) from None
-
-    def discard_old(self) -> None:
-        """Remove an earlier check's result, which must not stand for one that did not happen."""
-        with contextlib.suppress(FileNotFoundError):
-            self.path.unlink()
-
-    def save(self, result: GateResult) -> None:
-        """Replace the file by this result; a full disk keeps what is there and is remembered."""
-        self.latest = result
-        try:
-            write_atomically(self.path, result.model_dump_json())
-        except OSError as error:
-            self.failure = self._cannot(error)
-        else:
-            self.failure = None
-
-    def _cannot(self, error: OSError) -> ResultFileError:
-        return ResultFileError(
-            f"{self.path} cannot be written ({error.strerror}), so the result would be lost; "
-            f"free space there, or name another place with --json FILE"
-        )
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old or the new one, never a part.
-
-    Raises:
-        OSError: it could not be written; the old file is as it was.
-    """
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        raise
 
 
 def read(path: Path) -> GateResult:

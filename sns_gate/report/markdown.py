@@ -129,6 +129,7 @@ def _in_short(result: GateResult, run_url: str) -> str:
     parts = (
         words.counts(result.cases),
         f"candidate {code(words.revision(result.candidate))}",
+        *(f"also against {code(words.revision(one))}" for one in result.further_baselines),
         f"slower means by more than {100 * result.tolerance:g}%",
         prose(gpu),
         f"tier {' and '.join(tiers)}" if tiers else "",

@@ -122,11 +122,22 @@ def headline(result: GateResult) -> str:
 
 def _than(result: GateResult, kind: Verdict, against: str) -> str:
     """What the cases of a verdict were compared with."""
-    alone = result.baseline.commit is not None  # else the baseline is the reference itself
-    references = [case.reference is not None for case in result.cases if case.verdict is kind]
-    if not alone or not any(references):
+    if result.baseline.commit is None:  # the baseline is the reference itself
         return against
-    return "than the reference" if all(references) else "than baseline or reference"
+    found = {_opponent(case) for case in result.cases if case.verdict is kind}
+    if found == {"baseline"}:
+        return against
+    named = [name for name in ("baseline", "the reference", *_further(result)) if name in found]
+    plain_names = [name.removeprefix("the ") for name in named] if len(named) > 1 else named
+    return f"than {' or '.join(plain_names)}"
+
+
+def _opponent(case: CaseResult) -> str:
+    return case.against or ("the reference" if case.reference is not None else "baseline")
+
+
+def _further(result: GateResult) -> list[str]:
+    return [info.ref for info in result.further_baselines]
 
 
 def counts(cases: Sequence[CaseResult]) -> str:
@@ -175,6 +186,11 @@ def _command(result: GateResult) -> Iterator[str]:
 def ordered(cases: Sequence[CaseResult]) -> list[CaseResult]:
     """Worst verdicts first, otherwise in the order of the check."""
     return sorted(cases, key=lambda case: VERDICT_ORDER.index(case.verdict))
+
+
+def needs_a_look(case: CaseResult) -> bool:
+    """Whether a case is anything but judged and fine."""
+    return VERDICT_ORDER.index(case.verdict) < VERDICT_ORDER.index(Verdict.FASTER)
 
 
 def _worst(cases: Sequence[CaseResult]) -> list[tuple[Verdict, int]]:

@@ -1,5 +1,6 @@
 """Git revisions as folders with importable code: resolved, checked out, built, and removed."""
 
+from sns_gate.revisions.built import build_once
 from sns_gate.revisions.checkout import Revision, build, check_out, import_paths
 from sns_gate.revisions.repository import Repository, root_and_branch
 from sns_gate.revisions.scratch import is_left_behind, scratch_folder, sweep
@@ -8,6 +9,7 @@ __all__ = [
     "Repository",
     "Revision",
     "build",
+    "build_once",
     "check_out",
     "import_paths",
     "is_left_behind",

@@ -39,6 +39,8 @@ class Revision:
         repository: the user's working tree, whichever revision this is.
         in_place: it is that working tree itself.
         changed_files: uncommitted changes, empty unless in place.
+        untracked_files: of those, the ones that git does not track.
+        submodules: folders of the commit's submodules.
     """
 
     side: Side
@@ -51,6 +53,7 @@ class Revision:
     in_place: bool
     changed_files: tuple[str, ...] = ()
     untracked_files: tuple[str, ...] = ()
+    submodules: tuple[str, ...] = ()
 
     @property
     def dirty(self) -> bool:
@@ -62,6 +65,12 @@ class Revision:
         """Whether a change could matter: to a tracked file, or a new file that may be code."""
         tracked = set(self.changed_files) - set(self.untracked_files)
         return bool(tracked) or any(Path(f).suffix in _CODE for f in self.untracked_files)
+
+    @property
+    def empty_submodules(self) -> tuple[str, ...]:
+        """Those whose folder is there and has nothing in it, now."""
+        folders = {name: self.root / name for name in self.submodules}
+        return tuple(n for n, at in folders.items() if at.is_dir() and not any(at.iterdir()))
 
 
 @contextmanager
@@ -85,12 +94,14 @@ def check_out(
         yield Revision(
             side, ref, head, repository.tree(head), home, prefix, home, in_place=True,
             changed_files=repository.changed_files(), untracked_files=repository.untracked_files(),
+            submodules=repository.submodules(head),
         )  # fmt: skip
         return
     with repository.worktree(commit, folder / side) as root:
         yield Revision(
-            side, ref, commit, repository.tree(commit), root.resolve(), prefix, home, in_place=False
-        )
+            side, ref, commit, repository.tree(commit), root.resolve(), prefix, home,
+            in_place=False, submodules=repository.submodules(commit),
+        )  # fmt: skip
 
 
 def build(

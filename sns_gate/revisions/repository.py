@@ -104,7 +104,7 @@ class Repository:
     @property
     def shallow(self) -> bool:
         """Whether history was cut when this repository was cloned."""
-        return str(self._git.git.rev_parse("--is-shallow-repository")) == "true"
+        return self._ask("rev-parse", "--is-shallow-repository") == "true"
 
     def default_baseline(self, candidate: str) -> tuple[str, str]:
         """The merge base of a commit with the remote's default branch: (name, commit).
@@ -125,13 +125,60 @@ class Repository:
             )
         return f"merge base with {branch}", bases[0]
 
+    def commits_between(self, good: str, bad: str) -> tuple[str, ...]:
+        """The commits after one up to another, oldest first; of a merge its first parent's side.
+
+        Raises:
+            RevisionError: good is no ancestor of bad in this clone.
+        """
+        commits = self._ask("rev-list", "--first-parent", "--reverse", bad, f"^{good}").split()
+        first = self._ask("rev-parse", f"{commits[0]}^") if commits else ""
+        if first != good:
+            raise RevisionError(
+                f"{good[:9]} is not on the line of first parents that leads to {bad[:9]}, so there "
+                f"is nothing between them to search; name an older end on that line"
+                + (", or fetch it: this clone is shallow" if self.shallow else "")
+            )
+        return tuple(commits)
+
+    def subject(self, commit: str) -> str:
+        """A commit's short name and the first line of its message."""
+        return self._ask("log", "-1", "--format=%h %s", commit)
+
+    def last_tag(self, pattern: str, commit: str) -> str:
+        """The highest version among the tags of a pattern that a commit's history holds.
+
+        Raises:
+            RevisionError: there is none.
+        """
+        tags = self._ask("tag", "--merged", commit, "--sort=-version:refname", "--list", pattern)
+        if not tags:
+            mend = (
+                "'git fetch --tags' may bring it"
+                if not self.shallow
+                else ("this clone is shallow, so 'git fetch --unshallow --tags' may bring it")
+            )
+            raise RevisionError(
+                f"no tag like '{pattern}' is in the history of {commit[:9]}, so there is nothing "
+                f"further to compare with; {mend}"
+            )
+        return tags.splitlines()[0]
+
     def tree(self, commit: str) -> str:
         """The identity of a commit's files."""
-        return str(self._git.git.rev_parse(f"{commit}^{{tree}}"))
+        return self._ask("rev-parse", "--verify", f"{commit}^{{tree}}")
+
+    def submodules(self, commit: str) -> tuple[str, ...]:
+        """Folders of a commit's submodules, sorted; a checkout leaves them empty."""
+        if not self._ask("ls-tree", "--full-tree", commit, "--", ".gitmodules"):
+            return ()  # listing the whole tree can take long
+        entries = self._ask("ls-tree", "--full-tree", "-r", "-z", commit).split("\0")
+        parted = (entry.partition("\t") for entry in entries)
+        return tuple(sorted(_text(name) for kind, _, name in parted if " commit " in kind))
 
     def changed_files(self) -> tuple[str, ...]:
         """Files of the working tree that differ from HEAD or that git does not track, sorted."""
-        output = str(self._git.git.status("--porcelain=v1", "-z", "--untracked-files=all"))
+        output = self._ask("status", "--porcelain=v1", "-z", "--untracked-files=all")
         entries = [entry for entry in output.split("\0") if entry]
         names, skip = [], False
         for entry in entries:
@@ -139,8 +186,7 @@ class Repository:
                 skip = False
                 continue
             skip = entry[0] in "RC"
-            # A name that is no UTF-8 must not keep the result from being written.
-            names.append(entry[3:].encode(errors="surrogateescape").decode(errors="replace"))
+            names.append(_text(entry[3:]))
         return tuple(sorted(names))
 
     @contextmanager
@@ -170,7 +216,7 @@ class Repository:
 
     def forget_worktrees(self, ours: Callable[[Path], bool]) -> None:
         """Forget worktrees that killed checks left; the user's, present or away, stay."""
-        for line in str(self._git.git.worktree("list", "--porcelain")).splitlines():
+        for line in self._ask("worktree", "list", "--porcelain").splitlines():
             name = line.removeprefix("worktree ")
             if name != line and ours(Path(name)):
                 self._remove_worktree(Path(name))
@@ -185,18 +231,32 @@ class Repository:
 
     def untracked_files(self) -> tuple[str, ...]:
         """Files of the working tree that git neither tracks nor ignores."""
-        output = str(self._git.git.ls_files("--others", "--exclude-standard", "-z"))
-        return tuple(filter(None, output.split("\0")))
+        output = self._ask("ls-files", "--others", "--exclude-standard", "-z")
+        return tuple(_text(name) for name in output.split("\0") if name)
+
+    def _ask(self, *words: str) -> str:
+        """What git prints.
+
+        Raises:
+            RevisionError: it failed, for example because its index is damaged.
+        """
+        try:
+            return str(self._git.git.execute(["git", *words]))
+        except git.GitCommandError as error:
+            raise RevisionError(
+                f"'git {words[0]}' failed in {self.root}, so the revisions there cannot be read: "
+                f"{_said(error)}; mend what git names, for which 'git fsck' may say more"
+            ) from None
 
     def _require_trust(self) -> None:
         """Git refuses to work in a folder of somebody else's until it is told to trust it."""
         try:
             self._git.git.rev_parse("--git-dir")
         except git.GitCommandError as error:
-            said = str(error.stderr).strip()
+            trust = f"git config --global --add safe.directory {self.root}"
             raise RevisionError(
-                f"git does not work in {self.root}: {said}; mend what git names, for a folder of "
-                f"another owner with 'git config --global --add safe.directory {self.root}'"
+                f"git does not work in {self.root}: {_said(error)}; mend what git names, for a "
+                f"folder of another owner with '{trust}'"
             ) from None
 
     def _default_branch(self) -> str:
@@ -216,3 +276,13 @@ class Repository:
 
     def _short(self, ref: str) -> str:
         return str(self._git.git.rev_parse("--abbrev-ref", ref))
+
+
+def _text(name: str) -> str:
+    """A file's name; one that is no UTF-8 must not keep the result from being written."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _said(error: git.GitCommandError) -> str:
+    """Git's own words, without those around them."""
+    return str(error.stderr).strip().removeprefix("stderr: ").strip("'")

@@ -2,6 +2,7 @@
 
 from sns_gate.rig.apart import taken_apart, unexplained
 from sns_gate.rig.functions import FunctionsRequest, FunctionsRig
+from sns_gate.rig.further import FurtherBaseline, further_baselines
 from sns_gate.rig.machine import Machine
 from sns_gate.rig.mount import CheckRequest, Rig
 from sns_gate.rig.policy import settle
@@ -11,9 +12,11 @@ __all__ = [
     "CheckRequest",
     "FunctionsRequest",
     "FunctionsRig",
+    "FurtherBaseline",
     "Machine",
     "Rig",
     "both_revisions",
+    "further_baselines",
     "settle",
     "taken_apart",
     "unexplained",

@@ -31,7 +31,7 @@ def taken_apart(
                     ),
                 )
             except WorkerError as error:
-                yield case, unexplained(case.spec.id, error)
+                yield case, unexplained(case.id, error)
 
 
 def unexplained(what: str, error: Exception) -> Reason:

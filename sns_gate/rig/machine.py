@@ -90,6 +90,7 @@ class Machine:
         start = time.monotonic()
         pool.revive()
         benchmark = case.spec.id.partition("[")[0]
+        expected = self._expected(pool, cases)
         run = CaseRun(
             case=case.spec.id,
             mode=case.spec.mode,
@@ -103,22 +104,25 @@ class Machine:
             rehearse=benchmark not in self._rehearsed,
             free_bytes=self._gpu.free_bytes() if self._gpu else None,
             outputs=case.outputs,
+            tier_of=expected.tier_of,
         )
         self._rehearsed.add(benchmark)
         measured = measure_case(pool.workers, run, self._observer, progress)
-        expected = Expected(
-            on_gpu=self._device.on_gpu,
-            nvml=self._gpu is not None,
-            locked_mhz=self._policy.pinned_sm_mhz if self._policy else None,
-            blocks=pool.processes * self._settings.placements,
-            cases=cases,
-        )
         outcome = summarise(case, measured, expected, time.monotonic() - start)
         if outcome.result.verdict in (Verdict.BROKEN, Verdict.WRONG, Verdict.ADDED):
             return outcome
         proven = pool.prove()
         silent = [side for side in case.proven if not proven[side]]
         return refuse_code(refuse_unlike(outcome, self._differing), silent)
+
+    def _expected(self, pool: WorkerPool, cases: int) -> Expected:
+        return Expected(
+            on_gpu=self._device.on_gpu,
+            nvml=self._gpu is not None,
+            locked_mhz=self._policy.pinned_sm_mhz if self._policy else None,
+            blocks=pool.processes * self._settings.placements,
+            cases=cases,
+        )
 
     def describe(
         self, side: Side, info: RevisionInfo, root: Path, pool: WorkerPool

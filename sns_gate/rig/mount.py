@@ -13,7 +13,7 @@ from sns_gate import protocol
 from sns_gate.config import Layers, Settings
 from sns_gate.discovery import PATTERN, find_files
 from sns_gate.errors import NothingCompared, WorkerError
-from sns_gate.revisions import Revision, build, import_paths
+from sns_gate.revisions import Revision, build, build_once, import_paths
 from sns_gate.rig.device import Device
 from sns_gate.rig.launching import Code, Launching
 from sns_gate.rig.sides import benchmark_folders, same_files
@@ -34,6 +34,7 @@ class CheckRequest:
         candidate: reference of the candidate, None for the working tree as it is.
         layers: settings above the configuration file.
         environment: the gate's own variables.
+        kept_builds: folder of earlier builds to take from and add to, None to build anew.
     """
 
     folder: Path
@@ -41,6 +42,7 @@ class CheckRequest:
     candidate: str | None
     layers: Layers
     environment: Mapping[str, str]
+    kept_builds: Path | None = None
 
 
 class Rig:
@@ -61,6 +63,7 @@ class Rig:
     ) -> None:
         self.settings = settings
         self.sides = sides
+        self._kept_builds = request.kept_builds
         self.device = Device(settings, request.environment)
         home = sides["candidate"].repository
         self._launching = Launching(settings, self.device, request.environment, scratch, home)
@@ -81,7 +84,10 @@ class Rig:
         """Run the build commands of these sides, saying so first."""
         for side in sides if self.settings.build else ():
             stage(f"building the {side}")
-            build(
+            make = (
+                build if self._kept_builds is None else partial(build_once, kept=self._kept_builds)
+            )
+            make(
                 self.sides[side],
                 self.settings.build,
                 self._launching.python,

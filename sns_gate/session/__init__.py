@@ -1,9 +1,17 @@
 """How a case is measured: recipe, blocks, rotation, stopping; it starts no process."""
 
 from sns_gate.session.blocks import Observer, Worker
+from sns_gate.session.deadlines import Deadlines
 from sns_gate.session.explaining import explain_case, with_explanation
 from sns_gate.session.ledger import Ledger
-from sns_gate.session.measuring import BrokenCase, CaseRun, Measured, Progress, measure_case
+from sns_gate.session.measuring import (
+    BrokenCase,
+    CaseRun,
+    Measured,
+    Progress,
+    Standing,
+    measure_case,
+)
 from sns_gate.session.roster import PlannedCase, Policy, Roster, agree, outputs_asked
 from sns_gate.session.summary import (
     CaseOutcome,
@@ -19,6 +27,7 @@ __all__ = [
     "BrokenCase",
     "CaseOutcome",
     "CaseRun",
+    "Deadlines",
     "Expected",
     "Ledger",
     "Measured",
@@ -27,6 +36,7 @@ __all__ = [
     "Policy",
     "Progress",
     "Roster",
+    "Standing",
     "Worker",
     "agree",
     "confirmed",

@@ -108,7 +108,8 @@ def rotation(
 
 def stable_seed(*parts: object) -> int:
     """A seed from texts and numbers that is the same in every process."""
-    digest = hashlib.blake2b("|".join(map(str, parts)).encode(), digest_size=8)
+    text = "|".join(map(str, parts))
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8)
     return int.from_bytes(digest.digest(), "big") >> 1
 
 

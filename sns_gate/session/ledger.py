@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sns_gate.types import CaseResult, GateResult, Outcome, Reason, RevisionInfo
@@ -36,6 +36,14 @@ class Ledger:
         known = {(reason.code, reason.text) for reason in self.header.disclosures}
         new = [reason for reason in reasons if (reason.code, reason.text) not in known]
         self._update(disclosures=(*self.header.disclosures, *new))
+
+    def expect(self, more: Sequence[str]) -> None:
+        """Add ids to the order to show."""
+        self.order = (*self.order, *more)
+
+    def compared_with(self, further: Iterable[RevisionInfo]) -> None:
+        """Name further baselines."""
+        self._update(further_baselines=tuple(further))
 
     def describe(self, baseline: RevisionInfo, candidate: RevisionInfo) -> None:
         """Replace what is known of the two sides."""

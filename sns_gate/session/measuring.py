@@ -28,7 +28,7 @@ from sns_gate.session.outputs import Compared, compare_outputs, kept_answer
 from sns_gate.session.recipe import choose_recipe
 from sns_gate.session.stopping import StoppingRule, pairs_of_next
 from sns_gate.stats import Estimate
-from sns_gate.types import CHECKED, SIDES, Block, OutputCheck, Reason, Side
+from sns_gate.types import CHECKED, SIDES, Block, MeasurementTier, OutputCheck, Reason, Side
 
 ROTATIONS = 3
 MIN_SAMPLE_TIMEOUT_S = 30.0
@@ -37,11 +37,30 @@ SAMPLE_TIMEOUT_FACTOR = 100
 _UNSEEN, _UNSEEN_TIMES = 1 << 20, 2
 
 
+@dataclass(frozen=True)
+class Standing:
+    """How far a case has come.
+
+    Attributes:
+        blocks: done.
+        planned: blocks that there may be before it stops.
+        pairs: counted so far.
+        estimate: from the blocks so far, None where they do not carry one.
+        tier: that they reach so far.
+    """
+
+    blocks: int
+    planned: int
+    pairs: int
+    estimate: Estimate | None
+    tier: MeasurementTier
+
+
 class Progress(Protocol):
     """Hears how a case comes along."""
 
-    def block_done(self, case: str, done: int, planned: int, half_width: float | None) -> None:
-        """A block is done; the half-width is on the log scale, None where unknown yet."""
+    def block_done(self, case: str, standing: Standing) -> None:
+        """A block is done."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +80,7 @@ class CaseRun:
         rehearse: the workers have not run this benchmark yet.
         free_bytes: room on the device for the inputs of several workers, None where unknown.
         outputs: whether and how both sides' outputs are compared.
+        tier_of: the tier that blocks reach on this machine.
     """
 
     case: str
@@ -75,6 +95,7 @@ class CaseRun:
     rehearse: bool = False
     free_bytes: int | None = None
     outputs: OutputCheck = CHECKED
+    tier_of: Callable[[Sequence[Block]], MeasurementTier] = lambda _: MeasurementTier.C
 
     @property
     def on_gpu(self) -> bool:
@@ -275,10 +296,16 @@ def _alternate(
         for pair in rotation(placement, sides["baseline"], sides["candidate"], rng):
             spot = Spot(run.case, placement, len(blocks), run.seed)
             blocks.append(run_block(pair, spot, timing, observer))
-            planned = count * max(run.placements, placement + 1)
-            found = rule.estimate(blocks)
-            half_width = found.half_width() if found else None
-            progress.block_done(run.case, len(blocks), planned, half_width)
+            progress.block_done(
+                run.case,
+                Standing(
+                    blocks=len(blocks),
+                    planned=count * max(run.placements, placement + 1),
+                    pairs=sum(len(block.counted("baseline")) for block in blocks),
+                    estimate=rule.estimate(blocks),
+                    tier=run.tier_of(blocks),
+                ),
+            )
         if placement + 1 >= run.placements:
             stop = rule.stop(blocks)
             reasons.extend([stop] if isinstance(stop, Reason) else [])

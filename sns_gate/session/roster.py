@@ -25,6 +25,7 @@ class PlannedCase:
         proven: sides that must be seen to have loaded code of their revision.
         outputs: whether and how both sides' outputs are compared.
         memory_tolerance: largest increase in peak memory to let pass, None for any.
+        against: name of a further baseline that this compares with, empty for the check's own.
     """
 
     spec: CaseSpec
@@ -35,6 +36,12 @@ class PlannedCase:
     proven: tuple[Side, ...] = SIDES
     outputs: OutputCheck = CHECKED
     memory_tolerance: float | None = None
+    against: str = ""
+
+    @property
+    def id(self) -> str:
+        """Its id in the result; workers know it by its specification's."""
+        return f"{self.spec.id} against {self.against}" if self.against else self.spec.id
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class Roster:
     @property
     def order(self) -> tuple[str, ...]:
         """Ids of the cases to measure, in their order."""
-        return tuple(case.spec.id for case in (*self.planned, *self.against_references))
+        return tuple(case.id for case in (*self.planned, *self.against_references))
 
 
 @dataclass(frozen=True)
@@ -312,7 +319,7 @@ def _other_body(case: PlannedCase) -> CaseResult:
         "body, so unlike work would be compared; change code and benchmark in two steps",
     )
     return CaseResult(
-        id=case.spec.id,
+        id=case.id,
         file=case.spec.file,
         line=case.spec.line,
         verdict=Verdict.REFUSED,

@@ -48,6 +48,16 @@ class Expected:
     blocks: int
     cases: int = 1
 
+    def tier_of(self, blocks: Sequence[Block]) -> MeasurementTier:
+        """The tier that these blocks reach here."""
+        tier, _, _ = tier_of(
+            blocks,
+            locked_mhz=self.locked_mhz,
+            expects_gpu=self.on_gpu,
+            expects_nvml=self.nvml,
+        )
+        return tier
+
 
 @dataclass(frozen=True)
 class CaseOutcome:
@@ -72,12 +82,13 @@ def summarise(
         seconds: that the measurement took.
     """
     base = CaseResult(
-        id=case.spec.id,
+        id=case.id,
         file=case.spec.file,
         line=case.spec.line,
         verdict=Verdict.REFUSED,
         tolerance=case.tolerance,
         reference=case.spec.reference or None,
+        against=case.against or None,
         at_least=case.at_least,
         reasons=case.notes,
         seconds=round(seconds, 3),

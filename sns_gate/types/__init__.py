@@ -1,5 +1,6 @@
 """What a check says, as frozen data that any renderer can work from."""
 
+from sns_gate.types.bisection import Bisection, Fate, Found, Tried
 from sns_gate.types.blocks import Block, CaseEvidence, CpuEvidence, GpuEvidence
 from sns_gate.types.profile import Explanation, Profile, ProfiledPart, ProfileSource
 from sns_gate.types.result import (
@@ -30,6 +31,7 @@ __all__ = [
     "MORE_MEMORY",
     "SIDES",
     "Acceptance",
+    "Bisection",
     "Block",
     "CaseEvidence",
     "CaseResult",
@@ -38,6 +40,8 @@ __all__ = [
     "CpuEvidence",
     "EnvironmentFingerprint",
     "Explanation",
+    "Fate",
+    "Found",
     "GateResult",
     "GpuEvidence",
     "Measurement",
@@ -53,5 +57,6 @@ __all__ = [
     "Side",
     "Speedup",
     "TimingResult",
+    "Tried",
     "Verdict",
 ]

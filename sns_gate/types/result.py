@@ -70,6 +70,9 @@ class CaseResult(Record):
     reference: str | None = Field(
         None, description="what stands on the baseline's side, where it is not the other revision"
     )
+    against: str | None = Field(
+        None, description="further baseline that it is compared with, null for the check's own"
+    )
     at_least: float | None = Field(
         None, description="speedup over the reference below which the case is slower"
     )
@@ -142,6 +145,9 @@ class GateResult(Record):
     tolerance: float = Field(description="as configured, 0.02 for 2%; cases may have their own")
     baseline: RevisionInfo = Field(description="what is compared with")
     candidate: RevisionInfo = Field(description="what is judged")
+    further_baselines: tuple[RevisionInfo, ...] = Field(
+        (), description="that cases are compared with too"
+    )
     device: str = Field(description="cpu or cuda:N")
     seed: int = Field(description="of inputs, placements and orders")
     processes: int = Field(description="worker processes a side, as configured")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import sns_gate
+from sns_gate.errors import ConfigError
 from sns_gate.protocol import Hello, Load
 from sns_gate.types import Side
 
@@ -76,7 +77,7 @@ def private_package(folder: Path) -> Path:
 def worker_environment(
     environment: Mapping[str, str],
     pass_env: Iterable[str],
-    paths: Iterable[Path],
+    paths: Sequence[Path],
     caches: Path,
 ) -> dict[str, str]:
     """The variables of a build or a worker: an allowlist, an import path and private caches.
@@ -86,6 +87,9 @@ def worker_environment(
         pass_env: further names that the user lets through.
         paths: folders to import from, first to last, before the user's own PYTHONPATH.
         caches: folder of compiler and tuning caches of this revision.
+
+    Raises:
+        ConfigError: a folder's name cannot stand in an import path.
     """
     named = {*_ALLOWED, *pass_env}
     kept = {
@@ -93,6 +97,12 @@ def worker_environment(
         for name, value in environment.items()
         if name in named or name.startswith(_ALLOWED_PREFIXES)
     }
+    for folder in paths:
+        if os.pathsep in str(folder):
+            raise ConfigError(
+                f"the folder {folder} has '{os.pathsep}' in its name, which parts the entries of "
+                f"PYTHONPATH, so nothing could be imported from it; work in one of another name"
+            )
     path = [*map(str, paths), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     temporary = caches / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)

@@ -81,7 +81,7 @@ class WorkerPool:
         """Start a new worker in the place of each that was lost; as ``__enter__``."""
         for side in SIDES:
             for worker in self._workers[side]:
-                if worker.pending:  # its next reply would answer an older question
+                if worker.alive and worker.out_of_step:
                     worker.kill()
             self._workers[side] = self.workers(side)
         self._fill()

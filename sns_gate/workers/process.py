@@ -89,6 +89,16 @@ class WorkerProcess:
         """Whether the process still runs."""
         return self._process.poll() is None
 
+    @property
+    def out_of_step(self) -> bool:
+        """Whether a living worker's next reply would answer an older question, or none at all."""
+        pipe = self._process.stdout
+        if self.pending or self._buffer or pipe is None:
+            return True
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            return bool(selector.select(0))
+
     def ask(self, request: Request, expected: type[_R], timeout_s: float) -> _R:
         """Send one request and wait for its reply.
 
@@ -125,7 +135,11 @@ class WorkerProcess:
             raise CallRaised(self.name, reply.error, reply.traceback)
         if not isinstance(reply, expected):
             self.kill()
-            raise WorkerDied(self.name, f"answered {type(reply).__name__} out of turn")
+            raise WorkerDied(
+                self.name,
+                f"answered {type(reply).__name__} out of turn, as a process that the call forked "
+                f"does where it returns from it; end such a process with os._exit",
+            )
         return reply
 
     def kill(self) -> None:

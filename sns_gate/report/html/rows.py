@@ -186,7 +186,7 @@ def _facts(case: CaseResult) -> tuple[tuple[str, str], ...]:
         width += f", level {100 * case.speedup.level:g}%"
     found = (
         ("defined in", f"{case.file}:{case.line}" if case.file else ""),
-        ("compared with", case.reference or ""),
+        ("compared with", case.reference or case.against or ""),
         ("slower means", slower),
         ("half-width", width if case.half_width_pct is not None else ""),
         ("detects", words.detects(case)),

@@ -1,0 +1,116 @@
+"""Further baselines: what creeps in by small steps is seen against the last release."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from sns_gate.report import words
+from sns_gate.types import GateResult, RevisionInfo, Verdict
+from tests.conftest import Ran, check, commit, git, new_repository, sns_gate
+from tests.test_report import case, result
+
+STEP, STEPS = 1.005, 8
+
+
+class Creeping:
+    """A repository each of whose commits is a little slower, and recorded workers to show it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.python, self.clock = folder / "python", folder / "mhz"
+        self.clock.write_text("1500")
+        worker = Path(__file__).parent / "recorded_worker.py"
+        self.python.write_text(f"#!/bin/sh\nexec {sys.executable} {worker}\n")
+        self.python.chmod(0o755)
+        files = {"pkg.py": "", "factor": "1", "benchmarks/bench_x.py": "",
+                 ".gitignore": "result.json\n"}  # fmt: skip
+        self.repository = new_repository(folder / "repo", files)
+        git(self.repository, "tag", "v1.2")
+
+    def creep(self, times: int) -> None:
+        commit(self.repository, {"factor": f"{STEP**times:.6f}"}, f"step {times}")
+
+    def check(self, *options: str) -> Ran:
+        return sns_gate(
+            self.repository, "check", "--device", "cpu", "--processes", "4", "--placements", "2",
+            "--tolerance", "1%", "--explain", "none", "--baseline", "HEAD~1", "--python",
+            str(self.python), "--pass-env", "RECORDED_MHZ", "--pass-env", "RECORDED_FACTOR",
+            *options, RECORDED_MHZ=str(self.clock), RECORDED_FACTOR="factor",
+        )  # fmt: skip
+
+
+def test_small_steps_pass_one_by_one_and_not_against_the_last_release(tmp_path: Path) -> None:
+    lab = Creeping(tmp_path)
+    git(lab.repository, "tag", "v1.10-other")
+    for step in range(1, STEPS):
+        lab.creep(step)
+        assert lab.check().verdicts == {"case0": "unchanged"}, f"step {step}"
+    lab.creep(STEPS)
+    ran = lab.check("--also-against", "v?.?")
+    assert ran.verdicts == {"case0": "unchanged", "case0 against v1.2": "slower"}, ran.out
+    assert ran.code == 1
+    crept = ran.case("case0 against v1.2")
+    assert crept.against == "v1.2"
+    assert crept.speedup.low < STEP**-STEPS < crept.speedup.high
+    assert crept.screening is not None, "it was confirmed in new processes"
+    assert ran.result is not None
+    assert [info.ref for info in ran.result.further_baselines] == ["v1.2"]
+    said = " ".join(ran.out.split())
+    assert "1 of 2 cases is slower than v1.2" in said
+    assert "also against v1.2 at" in said
+
+
+def test_a_further_baseline_has_its_own_code_and_lacks_what_is_new(repository: Path) -> None:
+    git(repository, "tag", "first")
+    slow = (repository / "pkg/__init__.py").read_text().replace("5e-7", "25e-7")
+    bench = """
+        from sns_gate import benchmark
+        from pkg import newer
+
+        @benchmark
+        def fresh():
+            return lambda: newer(2000)
+    """
+    commit(repository, {"pkg/__init__.py": slow + "\n\nnewer = work\n"})
+    commit(repository, {"benchmarks/bench_fresh.py": bench})
+    ran = check(repository, "--also-against", "first", "--also-against", "HEAD~1")
+    against = "square[n=2000] against first"
+    assert set(ran.verdicts) == {"square[n=2000]", "fresh", against}
+    assert ran.verdicts[against] == "slower"
+    assert ran.result is not None
+    codes = {reason.code for reason in ran.result.disclosures}
+    assert codes >= {"no-counterpart", "same-baseline"}
+
+
+@pytest.mark.parametrize("asked", ["nosuch", "v*"])
+def test_a_further_baseline_that_is_not_there_is_said(repository: Path, asked: str) -> None:
+    commit(repository, {"README": "the same"})
+    ran = check(repository, "--also-against", asked)
+    assert ran.code == 2
+    assert asked in ran.err
+    assert "fetch" in ran.err
+
+
+def slower(*opponents: str) -> GateResult:
+    cases = []
+    for number, one in enumerate(opponents):
+        fields = {"against": one} if one.startswith("v") else {}
+        fields |= {"reference": one} if one == "torch" else {}
+        cases.append(case(f"c{number}", Verdict.SLOWER, 0.8, 0.85, 0.9, **fields))
+    return result(*cases).model_copy(update={"further_baselines": (RevisionInfo(ref="v1"),)})
+
+
+@pytest.mark.parametrize(
+    ("opponents", "said"),
+    [
+        (("base",), "than merge base with origin/main at ababababa"),
+        (("v1",), "than v1"),
+        (("torch",), "than the reference"),
+        (("base", "v1"), "than baseline or v1"),
+        (("base", "torch", "v1"), "than baseline or reference or v1"),
+    ],
+)
+def test_the_headline_says_than_what(opponents: tuple[str, ...], said: str) -> None:
+    assert words.headline(slower(*opponents)).endswith(f"slower {said}.")

@@ -1,0 +1,111 @@
+"""The result file as it grows: added to where it is large, and whole after every step."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from sns_gate.report import json as result_file
+from sns_gate.report import writing
+from sns_gate.report.writing import ResultFile
+from sns_gate.types import CaseResult, GateResult, Verdict
+from tests.test_report import case, result
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files count as large from their first byte."""
+    monkeypatch.setattr(writing, "_WHOLE_BYTES", 1)
+
+
+def partial(cases: Sequence[CaseResult]) -> GateResult:
+    found = result(*cases)
+    return found.model_copy(update={"complete": False, "exit_code": 3})
+
+
+def cases(count: int) -> list[CaseResult]:
+    return [case(f"case{n}", Verdict.UNCHANGED, 0.999, 1.0, 1.001) for n in range(count)]
+
+
+def failure(file: ResultFile) -> str:
+    return str(file.failure or "")
+
+
+def inode(path: Path) -> int:
+    return path.stat().st_ino
+
+
+@pytest.mark.usefixtures("large")
+def test_a_large_file_is_added_to_and_reads_the_same_at_every_step(tmp_path: Path) -> None:
+    file, made = ResultFile(tmp_path / "r.json"), cases(6)
+    file.save(partial(made[:1]))
+    first = inode(file.path)
+    for count in range(2, 7):
+        file.save(partial(made[:count]))
+        assert result_file.read(file.path) == partial(made[:count])
+    assert inode(file.path) == first, "it was not replaced"
+    file.save(result(*reversed(made)))
+    assert result_file.read(file.path) == result(*reversed(made)), "the last word has its order"
+    assert inode(file.path) != first
+
+
+@pytest.mark.usefixtures("large")
+def test_a_changed_case_waits_for_its_place_and_has_it_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, made = ResultFile(tmp_path / "r.json"), cases(3)
+    file.save(partial(made))
+    monkeypatch.setattr(ResultFile, "_may_rewrite", lambda _: False)
+    changed = [*made[:2], case("case2", Verdict.SLOWER, 0.8, 0.85, 0.9)]
+    file.save(partial(changed))
+    assert result_file.read(file.path) == partial(made), "what stands there is still true"
+    file.finish()
+    assert result_file.read(file.path) == partial(changed)
+    file.finish()
+
+
+@pytest.mark.usefixtures("large")
+def test_a_disk_that_fills_up_keeps_the_cases_that_stand_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, made = ResultFile(tmp_path / "r.json"), cases(4)
+    file.save(partial(made[:2]))
+    real, left = os.pwrite, [200]
+
+    def nearly_full(descriptor: int, data: bytes, at: int) -> int:
+        if at + len(bytes(data)) <= os.fstat(descriptor).st_size:
+            return real(descriptor, data, at)
+        if not left[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        room, left[0] = left[0], 0
+        return real(descriptor, bytes(data)[:room], at)
+
+    monkeypatch.setattr(os, "pwrite", nearly_full)
+    file.save(partial(made[:3]))
+    assert "No space left on device" in failure(file)
+    assert result_file.read(file.path) == partial(made[:2])
+    monkeypatch.setattr(os, "pwrite", real)
+    file.save(partial(made))
+    assert failure(file) == ""
+    assert result_file.read(file.path) == partial(made)
+
+
+def test_a_small_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    file, made = ResultFile(tmp_path / "r.json"), cases(2)
+    file.save(partial(made[:1]))
+    first = inode(file.path)
+    file.save(partial(made))
+    assert inode(file.path) != first
+    assert list(tmp_path.iterdir()) == [file.path]
+
+
+@pytest.mark.usefixtures("large")
+def test_what_no_encoding_holds_is_replaced_also_where_a_file_grows(tmp_path: Path) -> None:
+    file, made = ResultFile(tmp_path / "r.json"), cases(1)
+    file.save(partial(made))
+    file.save(partial([*made, case("odd\ud800", Verdict.ADDED)]))
+    assert [one.id for one in result_file.read(file.path).cases] == ["case0", "odd?"]
