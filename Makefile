@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test coverage lint format test-engines test-gpu clean
+.PHONY: demo test coverage docs lint format test-engines test-gpu clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("sns-gate needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12") if sys.version_info < (3, 11) else None'
@@ -31,6 +31,10 @@ test: lint
 
 coverage: $(READY)
 	$(BIN)/python -m pytest -m 'not gpu and not engines' -n 4 --cov --cov-report=term
+
+# The pages of docs/reference, from the code.
+docs: $(READY)
+	$(BIN)/python -m docs.generate
 
 # The pages of results in a real browser: SNS_CHROMIUM names one, else a known one on PATH.
 test-engines: $(READY)

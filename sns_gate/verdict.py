@@ -39,7 +39,8 @@ EXIT_MEANINGS: dict[ExitCode, str] = {
     ExitCode.TERMINATED: "terminated",
 }
 
-_SEVERITY = (
+#: The most severe of several cases wins.
+SEVERITY = (
     ExitCode.INTERNAL,
     ExitCode.USAGE,
     ExitCode.NOTHING_COMPARED,
@@ -142,7 +143,7 @@ def exit_code(cases: Iterable[CaseResult], accepted: Collection[str] = ()) -> Ex
     ):
         return ExitCode.NOTHING_COMPARED
     codes = (ExitCode.OK if case.id in accepted else case_exit(case) for case in listed)
-    return min(codes, key=_SEVERITY.index)
+    return min(codes, key=SEVERITY.index)
 
 
 def conclusion(code: ExitCode, result: GateResult) -> Conclusion:

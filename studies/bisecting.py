@@ -78,7 +78,8 @@ def _factors(seed: int, slower: float) -> tuple[int, list[str]]:
     rng = random.Random(seed)
     culprit = rng.randrange(1, COMMITS)
     factors = [str(slower if n >= culprit else 1.0) for n in range(1, COMMITS + 1)]
-    others = [n for n in range(COMMITS - 1) if n + 1 != culprit]
+    # Were the commit before it broken, no measurement could tell the two apart.
+    others = [n for n in range(COMMITS - 1) if n + 1 not in (culprit - 1, culprit)]
     for number in rng.sample(others, BROKEN):
         factors[number] = "broken"
     return culprit, factors
@@ -145,7 +146,8 @@ def section(kept: dict[str, Any]) -> list[str]:
     return [
         "## Bisection\n",
         f"{kept['machine']}. Histories of {kept['commits']} commits with one planted regression "
-        f"and {kept['broken']} commits that cannot be measured, at random places.\n",
+        f"and {kept['broken']} commits that cannot be measured, at random places but not just "
+        f"before it.\n",
         "| | right commit | checks besides broken ones, at most | median time |",
         "|---|--:|--:|--:|",
         *rows,

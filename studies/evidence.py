@@ -26,6 +26,7 @@ from studies import (
     same_code,
     same_revision,
     simulation,
+    single_runs,
     soak,
     tiers_live,
 )
@@ -60,6 +61,7 @@ def render() -> str:
         "estimators": lambda kept, _: estimators.section(kept),
         "simulation": lambda kept, _: simulation.section(kept),
         "resampled": lambda kept, _: resampled.section(kept),
+        "single_runs": lambda kept, path: single_runs.section(kept, f"data/{path.stem}.svg"),
         "same_revision": lambda kept, _: same_revision.section(kept),
         "growth": lambda kept, _: growth.section(kept),
         "peers": lambda kept, _: peers.section(kept),
@@ -91,6 +93,10 @@ def main() -> None:
     for study, draw in {"soak": soak.draw, "tiers_live": tiers_live.draw}.items():
         for path in DATA.glob(f"{study}.*.json"):
             draw(json.loads(path.read_text(encoding="utf-8")), path.with_suffix(".svg"))
+    for path in DATA.glob("single_runs.*.json"):
+        checks = path.with_name(path.name.replace("single_runs", "same_revision"))
+        kept, beside = (json.loads(p.read_text(encoding="utf-8")) for p in (path, checks))
+        single_runs.draw(kept, beside, path.with_suffix(".svg"))
     PAGE.write_text(render(), encoding="utf-8")
 
 

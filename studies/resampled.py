@@ -31,7 +31,8 @@ _SETTLING = 4
 Interval = tuple[float, float]
 
 
-def _read(name: str) -> Any:  # noqa: ANN401 (JSON)
+def read(name: str) -> Any:  # noqa: ANN401 (JSON)
+    """A recording, by its name."""
     with gzip.open(RECORDINGS / f"{name}.json.gz") as file:
         return json.load(file)
 
@@ -39,7 +40,7 @@ def _read(name: str) -> Any:  # noqa: ANN401 (JSON)
 def alternating(pairs: int = _PAIRS) -> dict[str, list[Interval]]:
     """Every batch as it was recorded, and with any one worker a side left out: mean, half-width."""
     batches: dict[tuple[str, int], list[Any]] = defaultdict(list)
-    for block in _read("h200_alternating_held"):
+    for block in read("h200_alternating_held"):
         if _same(block["kernel"], block["candidate_kernel"]):
             batches[block["candidate_kernel"], block["batch"]].append(block)
     found: dict[str, list[Interval]] = defaultdict(list)
@@ -76,7 +77,7 @@ def windows() -> dict[str, list[Interval]]:
     """Live processes dealt at random to two sides of four, windows standing for placements."""
     rng = np.random.default_rng(1)
     found: dict[str, list[Interval]] = defaultdict(list)
-    recorded = _read("h200_windows")
+    recorded = read("h200_windows")
     for name in ("interleaved", "settled", "short"):
         for kernel, table in _tables(recorded[name], rounds=name == "interleaved"):
             for _ in range(_DEALS):

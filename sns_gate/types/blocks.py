@@ -16,8 +16,8 @@ class GpuEvidence(Record):
     nvml_mhz: tuple[int, int] = Field(description="SM clock before and after, up to 100 ms old")
     reasons: int = Field(description="clock event reason bits seen before or after")
     counters_ms: dict[str, float] = Field(description="advance of each cumulative event counter")
-    power_w: float | None = None
-    temperature_c: int | None = None
+    power_w: float | None = Field(None, description="drawn, after the block")
+    temperature_c: int | None = Field(None, description="after the block")
     other_processes: int | None = Field(None, description="null: could not be listed")
 
 
@@ -38,10 +38,10 @@ class Block(Record):
     ``settling`` samples are recorded but do not count.
     """
 
-    placement: int
-    baseline_worker: int
-    candidate_worker: int
-    settling: int
+    placement: int = Field(description="its number; more than a rotation has are later rotations")
+    baseline_worker: int = Field(description="its number on its side")
+    candidate_worker: int = Field(description="likewise")
+    settling: int = Field(description="samples at the start that do not count")
     sides: str = Field(description="one letter a sample, b for baseline, c for candidate")
     ms: tuple[float, ...] = Field(description="time a call, milliseconds")
     device_mhz: tuple[float | None, ...] = Field(description="the device's own clock behind it")
@@ -56,8 +56,8 @@ class Block(Record):
     placing_s: float = Field(0.0, description="seconds to set up, warm up and free both sides")
     settling_s: float = Field(0.0, description="seconds until the counted samples began")
     sampling_s: float = Field(0.0, description="seconds of the counted samples")
-    gpu: GpuEvidence | None = None
-    cpu: CpuEvidence | None = None
+    gpu: GpuEvidence | None = Field(None, description="null on the CPU, or where NVML is silent")
+    cpu: CpuEvidence | None = Field(None, description="null where it was not read")
 
     def counted(self, side: Side) -> tuple[float, ...]:
         """The times of one side's samples that count, in time order, milliseconds."""
@@ -87,13 +87,15 @@ class Block(Record):
 class CaseEvidence(Record):
     """A case's evidence over all its blocks."""
 
-    clock_source: Literal["device", "none"]
-    clock_mean_mhz: float | None = None
+    clock_source: Literal["device", "none"] = Field(description="none: no clock can be read")
+    clock_mean_mhz: float | None = Field(None, description="of all counted samples")
     clock_cv_pct: float | None = Field(
         None, description="worse side's root mean square of the variation inside blocks"
     )
     clock_range_mhz: float | None = Field(None, description="of means of 8 consecutive readings")
     reasons: tuple[str, ...] = Field((), description="clock event reasons seen, by name")
-    counters_ms: dict[str, float] = Field(default_factory=dict)
-    steal_pct: float | None = None
-    throttled_ms: float | None = None
+    counters_ms: dict[str, float] = Field(
+        default_factory=dict, description="advance of each event counter over all blocks"
+    )
+    steal_pct: float | None = Field(None, description="share of CPU time the hypervisor took")
+    throttled_ms: float | None = Field(None, description="time the quota stopped us")

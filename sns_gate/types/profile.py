@@ -14,7 +14,7 @@ ProfileSource = Literal["kernels", "operators", "functions"]
 class ProfiledPart(Record):
     """A kernel, operator or function inside one call."""
 
-    name: str
+    name: str = Field(description="as the profiler has it")
     calls: float = Field(description="of it, in one call of the case")
     us: float = Field(description="its own time in one call of the case, microseconds")
 

@@ -34,9 +34,9 @@ class Speedup(Record):
     ``low`` and ``high`` are rounded outward to the digits shown.
     """
 
-    estimate: float
-    low: float
-    high: float
+    estimate: float = Field(description="1.02 for 2% faster")
+    low: float = Field(description="lower end of the interval, which is what is judged")
+    high: float = Field(description="upper end")
     level: float = Field(0.95, description="coverage that the interval claims")
 
     @model_validator(mode="after")
@@ -50,7 +50,7 @@ class Measurement(Record):
     """One complete measurement of a case."""
 
     speedup: Speedup
-    half_width_pct: float
+    half_width_pct: float = Field(description="of the interval, in % of the speedup")
     degrees_of_freedom: float | None = Field(description="null where nothing varied")
     blocks: tuple[Block, ...]
 
@@ -58,15 +58,15 @@ class Measurement(Record):
 class CaseResult(Record):
     """A case and what the gate says of it."""
 
-    id: str
-    file: str | None = None
-    line: int | None = None
+    id: str = Field(description="unique in a check: benchmark[parameter=value,…]")
+    file: str | None = Field(None, description="where the benchmark is written")
+    line: int | None = Field(None, description="of its decorator")
     verdict: Verdict
     note: str = Field("", description="what kind of inconclusive, or a flag on unchanged")
-    broken_sides: tuple[Side, ...] = ()
-    reasons: tuple[Reason, ...] = ()
-    tier: MeasurementTier | None = None
-    tolerance: float
+    broken_sides: tuple[Side, ...] = Field((), description="sides that could not run")
+    reasons: tuple[Reason, ...] = Field((), description="why verdict and tier are what they are")
+    tier: MeasurementTier | None = Field(None, description="null where nothing was measured")
+    tolerance: float = Field(description="largest increase in time let pass, 0.02 for 2%")
     reference: str | None = Field(
         None, description="what stands on the baseline's side, where it is not the other revision"
     )
@@ -79,29 +79,31 @@ class CaseResult(Record):
     at_least: float | None = Field(
         None, description="speedup over the reference below which the case is slower"
     )
-    speedup: Speedup | None = None
-    half_width_pct: float | None = None
+    speedup: Speedup | None = Field(
+        None, description="judged; after a confirmation the second one, or the hull of both"
+    )
+    half_width_pct: float | None = Field(None, description="of the interval, in % of the speedup")
     detectable_pct: float | None = Field(
         None, description="slowdown that this check would have called slower 95 times in 100"
     )
-    baseline_ms: float | None = None
-    candidate_ms: float | None = None
+    baseline_ms: float | None = Field(None, description="median time of a call")
+    candidate_ms: float | None = Field(None, description="likewise")
     baseline_peak_bytes: int | None = Field(
         None, description="peak of the device's memory in one call, inputs included"
     )
-    candidate_peak_bytes: int | None = None
+    candidate_peak_bytes: int | None = Field(None, description="likewise")
     mode: str | None = Field(None, description="cold, graph, warm, or loop on the CPU")
-    calls_per_sample: int | None = None
+    calls_per_sample: int | None = Field(None, description="the same on both sides")
     covers: tuple[str, ...] = Field((), description="sources of variation inside the interval")
-    evidence: CaseEvidence | None = None
-    seconds: float = 0.0
+    evidence: CaseEvidence | None = Field(None, description="what the tier follows from")
+    seconds: float = Field(0.0, description="spent on this case")
     explanation: Explanation | None = Field(
         None, description="both sides' calls taken apart after all timing, where they differ"
     )
     screening: Measurement | None = Field(
         None, description="the first measurement, where a confirmation followed"
     )
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[Block, ...] = Field((), description="all samples, in time order")
 
     @property
     def least(self) -> float:
@@ -113,10 +115,10 @@ class RevisionInfo(Record):
     """One side of the check."""
 
     ref: str = Field(description="as asked for, or as found")
-    commit: str | None = None
-    dirty: bool = False
+    commit: str | None = Field(None, description="null where no repository is involved")
+    dirty: bool = Field(default=False, description="with changes that no commit holds")
     changed_files: tuple[str, ...] = Field((), description="uncommitted changes, if dirty")
-    fingerprint: EnvironmentFingerprint | None = None
+    fingerprint: EnvironmentFingerprint | None = Field(None, description="of its workers")
     loaded: tuple[str, ...] = Field((), description="files of the code under test seen loaded")
 
 
@@ -132,19 +134,19 @@ class MachineInfo(Record):
 class Acceptance(Record):
     """Somebody lets a case pass that would not; found at GitHub, never in a file."""
 
-    case: str
+    case: str = Field(description="id")
     by: str = Field(description="login, or name where GitHub knows none")
-    how: Literal["label", "trailer"]
-    reason: str = ""
+    how: Literal["label", "trailer"] = Field(description="by the label, or by a commit's trailer")
+    reason: str = Field("", description="as they gave it")
 
 
 class GateResult(Record):
     """Everything about one check; any renderer can work from it without a GPU."""
 
-    schema_version: Literal[1] = 1
-    tool_version: str
-    verdict: Outcome
-    exit_code: int
+    schema_version: Literal[1] = Field(1, description="another number is another format")
+    tool_version: str = Field(description="of sns-gate")
+    verdict: Outcome = Field(description="of the whole check")
+    exit_code: int = Field(description="of the command, before anything is accepted")
     conclusion: Conclusion = Field("failure", description="what a check on GitHub ends as")
     on_refused: Conclusion = Field("failure", description="the policy's word for exit code 3")
     on_inconclusive: Conclusion = Field("neutral", description="the policy's word for exit code 4")
@@ -152,9 +154,9 @@ class GateResult(Record):
         (), description="who let which case pass; empty in every file"
     )
     complete: bool = Field(description="false while cases are still to come")
-    tolerance: float
-    baseline: RevisionInfo
-    candidate: RevisionInfo
+    tolerance: float = Field(description="as configured, 0.02 for 2%; cases may have their own")
+    baseline: RevisionInfo = Field(description="what is compared with")
+    candidate: RevisionInfo = Field(description="what is judged")
     further_baselines: tuple[RevisionInfo, ...] = Field(
         (), description="that cases are compared with too"
     )
@@ -164,11 +166,11 @@ class GateResult(Record):
     shard: str | None = Field(
         None, pattern=r"^\d+/\d+$", description="part of the cases that this holds, as I/N"
     )
-    device: str
-    seed: int
-    processes: int
-    placements: int
-    started_at: str
-    seconds: float
+    device: str = Field(description="cpu or cuda:N")
+    seed: int = Field(description="of inputs, placements and orders")
+    processes: int = Field(description="worker processes a side, as configured")
+    placements: int = Field(description="in one rotation, as configured")
+    started_at: str = Field(description="ISO 8601, UTC")
+    seconds: float = Field(description="in all, start-up and confirmation included")
     disclosures: tuple[Reason, ...] = Field((), description="what a reader should know")
-    cases: tuple[CaseResult, ...]
+    cases: tuple[CaseResult, ...] = Field(description="in the order of files and parameters")

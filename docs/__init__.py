@@ -1,0 +1,1 @@
+"""The pages, and the program that writes those of them that follow from the code."""
