@@ -323,7 +323,8 @@ def _header(
 def _dirty(candidate: Revision) -> Iterator[Reason]:
     if candidate.dirty:
         count = len(candidate.changed_files)
-        text = f"the candidate is a working tree with {count} uncommitted changes"
+        changes = "1 uncommitted change" if count == 1 else f"{count} uncommitted changes"
+        text = f"the candidate is a working tree with {changes}"
         yield Reason(code="dirty", text=text)
 
 

@@ -53,10 +53,10 @@ def test_an_empty_repository_gets_all_it_needs_to_begin_with(tmp_path: Path) -> 
     assert ran.code == 0, ran.err
     files = {str(f.relative_to(repository)) for f in repository.rglob("*") if f.is_file()}
     assert {f for f in files if not f.startswith(".git/")} == {
-        "sns-gate.toml", "kernels.py", "benchmarks/bench_first.py",
+        "sns-gate.toml", ".gitignore", "kernels.py", "benchmarks/bench_first.py",
         ".github/workflows/sns-gate.yml",
     }  # fmt: skip
-    assert ran.out.count("wrote") == 4
+    assert ran.out.count("wrote") == 5
     assert "self-hosted, gpu" in ran.out
 
 

@@ -27,6 +27,14 @@ def test_cases_are_listed_with_where_they_stand_and_what_they_take(repository: P
     assert any("other[n=2]" in line and "benchmarks/bench_other.py:4" in line for line in said)
     assert "bench_bad.py does not load: ZeroDivisionError" in listed.out
     assert "3 cases, about 8.100 s" in listed.out
+    twice = bench.replace("def other", "def another").replace(
+        "@benchmark(", '@benchmark(name="other", '
+    )
+    commit(repository, {"benchmarks/bench_twice.py": twice, "benchmarks/bench_bad.py": ""})
+    repeated = sns_gate(repository, "list", "--device", "cpu")
+    assert repeated.code == 1
+    assert "'other[n=2]' is the id of several cases" in repeated.out
+    (repository / "benchmarks/bench_twice.py").unlink()
     check(repository, "--filter", "square")
     known = sns_gate(repository, "list", "--device", "cpu", "--filter", "square")
     assert "1 case, about" in known.out

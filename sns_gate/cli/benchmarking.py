@@ -162,6 +162,7 @@ def calibrate(options: argparse.Namespace) -> int:
 def list_cases(options: argparse.Namespace) -> int:
     """Show the cases that a check would measure."""
     from sns_gate import inspection
+    from sns_gate.discovery import repeated_ids
     from sns_gate.report import json as result_file
     from sns_gate.report import listing
     from sns_gate.report.progress import PlainProgress
@@ -179,7 +180,8 @@ def list_cases(options: argparse.Namespace) -> int:
             seconds = {case.id: case.seconds for case in earlier.cases if case.seconds}
     blocks = settings.processes * settings.placements
     listing.render(cases, loaded.failures, seconds, blocks, root, console_for(sys.stdout))
-    return _EXIT_FAIL if loaded.failures else _EXIT_OK
+    unclear = bool(loaded.failures or repeated_ids(case.id for case in cases))
+    return _EXIT_FAIL if unclear else _EXIT_OK
 
 
 def _judged(options: argparse.Namespace, run: Callable[[Progress, Save], GateResult]) -> int:

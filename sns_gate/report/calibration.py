@@ -47,6 +47,10 @@ def _row(case: CaseNoise) -> list[str]:
     ]
 
 
+#: A tolerance above this lets through what most changes would be judged by.
+_COARSE = 0.1
+
+
 def _summary(found: Calibration) -> list[str]:
     if found.tolerance is None and any(case.half_width_pct is not None for case in found.cases):
         text = (
@@ -66,6 +70,11 @@ def _summary(found: Calibration) -> list[str]:
         f"are seen 95 times in 100."
     )
     lines = [alarms, recommended]
+    if found.tolerance > _COARSE:
+        lines.append(
+            "That is coarse: less than this passes unseen here. A quieter machine, or longer work "
+            "in each case, sees more; 'sns-gate doctor' may name what disturbs this one."
+        )
     if found.excepted:
         lines.append(
             "Of their own they want more: "

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sns_gate.discovery import repeated_ids
 from sns_gate.protocol import CaseSpec, LoadFailure
 from sns_gate.report.words import counted, duration, plain
 
@@ -49,6 +50,13 @@ def render(
         console.print(
             Text(f"{_short(failure.file, root)} does not load: {plain(failure.error)}", "red")
         )
+    for id_ in repeated_ids(case.id for case in cases):
+        console.print(
+            Text(f"'{plain(id_)}' is the id of several cases; give one @benchmark(name=...)", "red")
+        )
+    if not cases:
+        console.print(Text("no case to measure", "dim"))
+        return
     known = sum(case.id in seconds for case in cases)
     basis = f", {known} of them from the last result" if known else ""
     console.print(

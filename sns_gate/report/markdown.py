@@ -234,7 +234,8 @@ def _reasons(result: GateResult) -> str:
     texts: dict[tuple[str, str], list[str]] = {}
     for case in words.ordered(result.cases):
         for reason in case.reasons:
-            texts.setdefault((reason.code, reason.text), []).append(case.id)
+            cases = texts.setdefault((reason.code, reason.text), [])
+            cases.extend([] if case.id in cases else [case.id])
     lines = [
         f"- {_named(ids, len(result.cases))}: {prose(text)} ({html.escape(reason)})"
         for (reason, text), ids in texts.items()

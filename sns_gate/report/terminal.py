@@ -79,7 +79,8 @@ def _remarks(result: GateResult) -> list[Text]:
     shown: dict[tuple[str, str], list[str]] = {}
     for case in words.ordered(result.cases):
         for reason in case.reasons:
-            shown.setdefault((reason.code, reason.text), []).append(case.id)
+            cases = shown.setdefault((reason.code, reason.text), [])
+            cases.extend([] if case.id in cases else [case.id])
             if reason.detail and case.verdict in (Verdict.BROKEN, Verdict.WRONG):
                 lines.extend(_detail(case, reason))
     remarks = [

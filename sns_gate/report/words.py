@@ -94,7 +94,8 @@ def revision(info: RevisionInfo) -> str:
         return info.ref
     commit = info.commit[:_SHORT_COMMIT]
     if info.dirty:
-        return f"{info.ref} on {commit} with {len(info.changed_files)} uncommitted changes"
+        changes = counted(len(info.changed_files), "uncommitted change")
+        return f"{info.ref} on {commit} with {changes}"
     return commit if commit.startswith(info.ref) else f"{info.ref} at {commit}"
 
 
