@@ -39,6 +39,7 @@ ENDINGS: dict[str, dict[int | str, str]] = {
     "calibrate": {0: "a tolerance is recommended", 3: "none can be: too much was refused"},
     "report": {"0 to 5": "that of the result that is shown", 2: "no such file, or not a result"},
     "merge": {"0 to 5": "that of the one result", 2: "a shard is missing, or they do not fit"},
+    "history": {0: "shown", 2: "there is no history"},
     "list": {0: "every benchmark file loads", 1: "one does not"},
     "init": {0: "written, or there already"},
     "post": {

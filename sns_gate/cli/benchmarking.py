@@ -36,7 +36,25 @@ def check(options: argparse.Namespace) -> int:
         layers=_layers(options),
         environment=dict(os.environ),
     )
-    return _judged(options, lambda progress, save: gate.check(request, progress, save))
+
+    def run(progress: Progress, save: Save) -> GateResult:
+        result = gate.check(request, progress, save)
+        _remember(request.layers, result)
+        return result
+
+    return _judged(options, run)
+
+
+def _remember(layers: Layers, result: GateResult) -> None:
+    """Add a check to the configured history, if there is one."""
+    from sns_gate import history
+    from sns_gate.config import read_file
+    from sns_gate.revisions import root_and_branch
+
+    root, _ = root_and_branch(Path.cwd())
+    file = layers.over(read_file(root)).history
+    if file is not None:
+        history.add(root / file, result)
 
 
 def compare(options: argparse.Namespace) -> int:

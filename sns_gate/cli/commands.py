@@ -113,6 +113,31 @@ def report(options: argparse.Namespace) -> int:
     return result.exit_code
 
 
+def history(options: argparse.Namespace) -> int:
+    """Show how cases went over many checks."""
+    from sns_gate import history as past
+    from sns_gate.config import read_environment, read_file, resolve
+    from sns_gate.report import json as result_file
+    from sns_gate.report import trend
+    from sns_gate.report.terminal import console_for
+
+    configured = resolve(read_file(Path.cwd()), read_environment(os.environ)).history
+    path = options.history or configured
+    if path is None:
+        raise UsageError(
+            "no history is configured; name its file with --history FILE, or set 'history' so that "
+            "every check adds to it"
+        )
+    for name in options.add or ():
+        count = past.add(Path(path), result_file.read(Path(name)))
+        sys.stdout.write(f"{name}: {count} cases added\n")
+    trends = past.trends(Path(path), options.case)
+    trend.render(trends, console_for(sys.stdout))
+    if options.html:
+        _write(options.html, trend.page(trends))
+    return _EXIT_OK
+
+
 def merge(options: argparse.Namespace) -> int:
     """Make one result of several."""
     from sns_gate.merging import merge

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NoReturn
 
 from sns_gate import __version__
 from sns_gate.cli import benchmarking, commands
-
-DEFAULT_RESULT = "result.json"
+from sns_gate.cli.options import (
+    DEFAULT_RESULT,
+    CheckHelp,
+    add_quiet,
+    add_result,
+    add_revisions,
+    add_settings,
+)
 
 
 def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
@@ -27,15 +32,51 @@ def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
     _add_explain(added, with_settings="explain" in given)
     _add_bisect(added, with_settings="bisect" in given)
     _add_calibrate(added, with_settings="calibrate" in given)
+    _add_reading(added, given)
+    _add_init(added)
+    _add_post(added)
+    _add_machine(added)
+    schema = added.add_parser("schema", help="print the JSON schema of result files")
+    schema.set_defaults(run=commands.schema)
+    completion = added.add_parser(
+        "completion",
+        help="print what a shell needs to complete these commands",
+        description="Prints a script for your shell's start-up file, for example: "
+        "sns-gate completion bash > ~/.local/share/bash-completion/completions/sns-gate",
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    completion.set_defaults(run=commands.completion)
+    return parser
+
+
+def _add_reading(
+    added: argparse._SubParsersAction[argparse.ArgumentParser], given: Sequence[str]
+) -> None:
+    """Commands that read results, and the list of cases."""
     report = added.add_parser("report", help="show a result file again, without a GPU")
     report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
-    _add_quiet(report)
+    add_quiet(report)
     report.add_argument("--html", metavar="FILE", help="write it as one page with plots too")
     report.add_argument(
         "--junit", metavar="FILE", help="write it as JUnit's XML, for systems that show tests"
     )
     report.set_defaults(run=commands.report)
     _add_list(added, with_settings="list" in given)
+    history = added.add_parser(
+        "history",
+        help="show how cases went over many checks",
+        description="Shows each case on each kind of machine over many checks, and where its times "
+        "changed. Times are compared at tier A alone; nothing is ever judged by them.",
+    )
+    history.add_argument(
+        "case", metavar="CASE", nargs="?", default="", help="id or a part of it (default: all)"
+    )
+    history.add_argument("--history", metavar="FILE", help="the file (default: as configured)")
+    history.add_argument(
+        "--add", metavar="RESULT", action="append", help="add a result first; may be repeated"
+    )
+    history.add_argument("--html", metavar="FILE", help="write plots as one page too")
+    history.set_defaults(run=commands.history)
     merge = added.add_parser(
         "merge",
         help="make one result of several shards, or of several kinds of machines",
@@ -49,10 +90,12 @@ def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
         "--json", metavar="FILE", default=DEFAULT_RESULT,
         help=f"where the one result is kept (default: {DEFAULT_RESULT})",
     )  # fmt: skip
-    _add_quiet(merge)
+    add_quiet(merge)
     merge.set_defaults(run=commands.merge)
-    _add_init(added)
-    _add_post(added)
+
+
+def _add_machine(added: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Commands about this machine."""
     doctor = added.add_parser(
         "doctor", help="say what this machine can reach, and what would mend the rest"
     )
@@ -76,17 +119,6 @@ def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
     )
     restore.add_argument("--state-dir", metavar="DIR", help="folder of clock journals")
     restore.set_defaults(run=commands.restore)
-    schema = added.add_parser("schema", help="print the JSON schema of result files")
-    schema.set_defaults(run=commands.schema)
-    completion = added.add_parser(
-        "completion",
-        help="print what a shell needs to complete these commands",
-        description="Prints a script for your shell's start-up file, for example: "
-        "sns-gate completion bash > ~/.local/share/bash-completion/completions/sns-gate",
-    )
-    completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
-    completion.set_defaults(run=commands.completion)
-    return parser
 
 
 def _add_check(
@@ -101,24 +133,11 @@ def _add_check(
         add_help=False,
     )
     check.set_defaults(run=benchmarking.check)
-    check.add_argument("-h", "--help", action=_CheckHelp, help="show this help and exit")
-    _add_revisions(check)
-    _add_result(check)
+    check.add_argument("-h", "--help", action=CheckHelp, help="show this help and exit")
+    add_revisions(check)
+    add_result(check)
     if with_settings:  # they cost an import that 'sns-gate --help' need not wait for
-        _add_settings(check, of_revisions=True)
-
-
-def _add_revisions(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--baseline",
-        metavar="REF",
-        help="revision to compare with (default: the merge base with the remote's default branch)",
-    )
-    command.add_argument(
-        "--candidate",
-        metavar="REF",
-        help="revision to judge (default: the working tree as it is, uncommitted changes included)",
-    )
+        add_settings(check, of_revisions=True)
 
 
 def _add_list(
@@ -139,7 +158,7 @@ def _add_list(
         help=f"earlier result to take times from (default: {DEFAULT_RESULT})",
     )  # fmt: skip
     if with_settings:
-        _add_settings(listing, of_revisions=True, without=("explain",))
+        add_settings(listing, of_revisions=True, without=("explain",))
 
 
 def _add_explain(
@@ -155,9 +174,9 @@ def _add_explain(
     )
     explain.set_defaults(run=benchmarking.explain)
     explain.add_argument("case", metavar="CASE", help="id, a part of it, or a pattern")
-    _add_revisions(explain)
+    add_revisions(explain)
     if with_settings:
-        _add_settings(explain, of_revisions=True, without=("explain", "filter"))
+        add_settings(explain, of_revisions=True, without=("explain", "filter"))
 
 
 def _add_bisect(
@@ -182,9 +201,9 @@ def _add_bisect(
         default="bisect.json",
         help="where what is known is kept (default: bisect.json)",
     )
-    _add_quiet(bisect)
+    add_quiet(bisect)
     if with_settings:
-        _add_settings(bisect, of_revisions=True, without=("explain", "filter", "also-against"))
+        add_settings(bisect, of_revisions=True, without=("explain", "filter", "also-against"))
 
 
 def _add_compare(
@@ -202,7 +221,7 @@ def _add_compare(
         add_help=False,
     )
     compare.set_defaults(run=benchmarking.compare)
-    compare.add_argument("-h", "--help", action=_CheckHelp, help="show this help and exit")
+    compare.add_argument("-h", "--help", action=CheckHelp, help="show this help and exit")
     what = "module:function or file.py:function"
     compare.add_argument("candidate", metavar="CANDIDATE", help=f"set-up to judge, {what}")
     compare.add_argument("baseline", metavar="BASELINE", help=f"set-up to compare with, {what}")
@@ -213,9 +232,9 @@ def _add_compare(
         help="speedup below which it is slower, 1.2 for a fifth faster (default: no slower than "
         "the tolerance)",
     )
-    _add_result(compare)
+    add_result(compare)
     if with_settings:
-        _add_settings(compare, of_revisions=False)
+        add_settings(compare, of_revisions=False)
 
 
 def _add_init(added: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -294,75 +313,4 @@ def _add_calibrate(
     )
     calibrate.add_argument("--json", metavar="FILE", help="keep all figures there")
     if with_settings:
-        _add_settings(calibrate, of_revisions=True)
-
-
-def _add_result(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--json",
-        metavar="FILE",
-        default=DEFAULT_RESULT,
-        help=f"where the result is kept, saved after every case (default: {DEFAULT_RESULT})",
-    )
-    _add_quiet(command).add_argument(
-        "--verbose",
-        "-v",
-        dest="detail",
-        action="store_const",
-        const="verbose",
-        help="print a line a block: pairs so far, the interval as it narrows, the tier so far",
-    )
-
-
-def _add_quiet(command: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
-    group = command.add_mutually_exclusive_group()
-    group.add_argument(
-        "--quiet",
-        "-q",
-        dest="detail",
-        action="store_const",
-        const="quiet",
-        default="usual",
-        help="print the headline alone, and the cases that somebody has to look at",
-    )
-    return group
-
-
-def _add_settings(
-    command: argparse.ArgumentParser, *, of_revisions: bool, without: Sequence[str] = ()
-) -> None:
-    """Every setting is an option of the same name."""
-    from sns_gate.config import setting_options
-
-    for option in setting_options():
-        if (option.of_revisions and not of_revisions) or option.name in without:
-            continue
-        command.add_argument(
-            f"--{option.name}",
-            metavar=option.metavar,
-            action="append" if option.repeats else "store",
-            default=None,
-            help=option.help.replace("%", "%%"),
-        )
-
-
-class _CheckHelp(argparse.Action):
-    """Shows the help with the exit codes behind it."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002 (argparse's name)
-        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: object,
-        option_string: str | None = None,
-    ) -> NoReturn:
-        from sns_gate.verdict import EXIT_MEANINGS
-
-        del namespace, values, option_string
-        rows = "\n".join(f"  {int(code):>3}  {text}" for code, text in EXIT_MEANINGS.items())
-        parser.epilog = "\n\n".join(filter(None, (parser.epilog, f"exit codes:\n{rows}")))
-        parser.print_help()
-        parser.exit(0)
+        add_settings(calibrate, of_revisions=True)

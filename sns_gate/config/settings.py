@@ -160,6 +160,12 @@ class Settings(Record):
         description="seconds to wait for another check on the same GPU",
         json_schema_extra={"metavar": "SECONDS"},
     )
+    history: Path | None = Field(
+        None,
+        description="file that every complete check of a commit is added to, for 'sns-gate "
+        "history'; nothing is ever judged by it",
+        json_schema_extra={"metavar": "FILE", "of": "revisions"},
+    )
     build: Words = Field(
         (),
         description="command run in each revision before measuring, with {worktree}, {prefix} "
