@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Protocol
 
-from sns_gate import __version__, session
-from sns_gate.config import Settings, read_file
+from sns_gate import session
+from sns_gate.config import read_file
 from sns_gate.errors import NothingCompared, RefusedRun, Terminated, WorkerError
 from sns_gate.revisions import Revision, scratch_folder
 from sns_gate.rig import (
@@ -16,27 +16,30 @@ from sns_gate.rig import (
     FunctionsRequest,
     FunctionsRig,
     FurtherBaseline,
-    Machine,
     Rig,
+    Start,
+    Station,
     both_revisions,
     further_baselines,
     settle,
+    spread,
+    stations,
     taken_apart,
     unexplained,
 )
+from sns_gate.rig.heading import dirty, empty_submodules, header, info
 from sns_gate.rig.machine import short_file
 from sns_gate.session import CaseOutcome, Deadlines, Ledger, PlannedCase, Roster
 from sns_gate.types import (
     CaseResult,
     GateResult,
-    Outcome,
     Reason,
     RevisionInfo,
     Side,
     Verdict,
 )
 from sns_gate.verdict import ExitCode
-from sns_gate.workers import WorkerPool, nothing_left_in
+from sns_gate.workers import nothing_left_in
 
 
 class Progress(session.Progress, Protocol):
@@ -86,11 +89,9 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
         _refuse_identical(request, sides)
         rig = Rig(request, settings, sides, scratch)
         rig.build(progress.stage)
-        header = _header(
-            settings, rig.device.name, _info(sides["baseline"]), _info(sides["candidate"])
-        )
-        ledger = Ledger(header, save)
-        ledger.disclose((*notes, *_dirty(sides["candidate"]), *_empty_submodules(sides)))
+        both = info(sides["baseline"]), info(sides["candidate"])
+        ledger = Ledger(header(settings, rig.devices.name, *both), save)
+        ledger.disclose((*notes, *dirty(sides["candidate"]), *empty_submodules(sides)))
         with further_baselines(request, settings, sides, scratch) as (further, same):
             for one in further:
                 one.rig.build(progress.stage, ("baseline",))
@@ -108,7 +109,7 @@ def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateRe
         settings = request.layers.over(read_file(request.folder))
         rig = FunctionsRig(request, settings, scratch)
         names = RevisionInfo(ref=request.baseline), RevisionInfo(ref=request.candidate)
-        ledger = Ledger(_header(settings, rig.device.name, *names), save)
+        ledger = Ledger(header(settings, rig.devices.name, *names), save)
         return _judged(_Run(rig, ledger, progress))
 
 
@@ -121,12 +122,21 @@ class _Run:
     progress: Progress
     further: Sequence[FurtherBaseline] = ()
 
-    def machine(self, pool: WorkerPool) -> Machine:
-        return Machine(self.rig.settings, self.rig.device, pool)
+    def stations(
+        self, start: Start, name: str, processes: int
+    ) -> AbstractContextManager[list[Station]]:
+        """One a device, with new workers."""
+        return stations(self.rig.settings, self.rig.devices.each, start, name, processes)
 
-    def keep(self, result: CaseResult, shown: CaseResult) -> None:
+    def deadlines(self, cases: int) -> Deadlines:
+        """The budget shared out to so many cases."""
+        return Deadlines(self.rig.settings.budget, cases, len(self.rig.devices.each))
+
+    def keep(self, station: Station, result: CaseResult, shown: CaseResult) -> None:
         """Save a case, and only then say so."""
-        self.ledger.add(_located(result, self.rig))
+        several = len(self.rig.devices.each) > 1
+        where = {"device": station.device.name} if several else {}
+        self.ledger.add(_located(result, self.rig).model_copy(update=where))
         self.progress.case_finished(shown)
 
 
@@ -134,7 +144,7 @@ class _Run:
 class _Round:
     """Cases that the workers of one kind of pool can measure, and what they measured."""
 
-    start: Callable[[str, int], WorkerPool]
+    start: Start
     outcomes: list[tuple[PlannedCase, CaseOutcome]] = field(default_factory=list)
 
     @property
@@ -146,7 +156,7 @@ class _Round:
 def _judged(run: _Run) -> GateResult:
     """Measure, confirm and close, or save what there is."""
     try:
-        with run.rig.device.to_itself(run.progress.stage):
+        with run.rig.devices.to_themselves(run.progress.stage):
             rounds = _measure_all(run)
             _confirm_slower(run, rounds)
             _explain_changed(run, rounds)
@@ -162,39 +172,35 @@ def _judged(run: _Run) -> GateResult:
 def _measure_all(run: _Run) -> list[_Round]:
     """Every case, on workers that stay alive for all cases of their kind."""
     rig, ledger, processes = run.rig, run.ledger, run.rig.settings.processes
-    run.progress.stage(f"starting {2 * processes} workers")
+    run.progress.stage(f"starting {_workers(run, processes)} workers")
     revisions, references = _Round(rig.pool), _Round(rig.reference_pool)
-    with (
-        rig.baseline_cases() as own,
-        rig.pool("first", processes) as pool,
-        run.machine(pool) as machine,
-    ):
-        roster = rig.roster(pool, own)
+    with rig.baseline_cases() as own, run.stations(rig.pool, "first", processes) as there:
+        roster = rig.roster(there[0].pool, own)
         ledger.order = roster.order
-        ledger.disclose(pool.disclosures)
-        ledger.describe(*_described(run, machine, pool))
+        for station in there:
+            ledger.disclose(station.pool.disclosures)
+        ledger.describe(*_described(run, there[0]))
         ledger.add(*(_located(case, rig) for case in roster.decided))
         run.progress.cases_known(len(roster.order))
-        deadlines = Deadlines(rig.settings.budget, len(roster.order))
-        for case in roster.planned:
-            outcome = _measure(run, case, machine, pool, deadlines)
-            revisions.outcomes.append((case, outcome))
-            ledger.describe(*_described(run, machine, pool))
+        deadlines = run.deadlines(len(roster.order))
+        _measure(run, revisions, roster.planned, there, deadlines, describing=True)
     if roster.against_references:
-        run.progress.stage(f"starting {2 * processes} workers for the references")
-        with rig.reference_pool("first", processes) as pool, run.machine(pool) as machine:
-            for case in roster.against_references:
-                outcome = _measure(run, case, machine, pool, deadlines)
-                references.outcomes.append((case, outcome))
+        run.progress.stage(f"starting {_workers(run, processes)} workers for the references")
+        with run.stations(rig.reference_pool, "first", processes) as there:
+            _measure(run, references, roster.against_references, there, deadlines)
     return [revisions, references, *(_measure_against(run, one) for one in run.further)]
+
+
+def _workers(run: _Run, processes: int) -> int:
+    return 2 * processes * len(run.rig.devices.each)
 
 
 def _measure_against(run: _Run, further: FurtherBaseline) -> _Round:
     """Every case that a further baseline has as well."""
     found, processes = _Round(further.rig.pool), run.rig.settings.processes
-    run.progress.stage(f"starting {2 * processes} workers against {further.name}")
-    with further.rig.pool("first", processes) as pool, run.machine(pool) as machine:
-        roster = further.rig.roster(pool, lambda: None)
+    run.progress.stage(f"starting {_workers(run, processes)} workers against {further.name}")
+    with run.stations(further.rig.pool, "first", processes) as there:
+        roster = further.rig.roster(there[0].pool, lambda: None)
         wanted = set(run.ledger.order)
         cases = [
             replace(case, against=further.name) for case in roster.planned if case.id in wanted
@@ -202,10 +208,33 @@ def _measure_against(run: _Run, further: FurtherBaseline) -> _Round:
         run.ledger.expect([case.id for case in cases])
         run.ledger.disclose(_without_counterpart(further, roster))
         run.progress.cases_known(len(run.ledger.order))
-        deadlines = Deadlines(run.rig.settings.budget, len(cases))
-        for case in cases:
-            found.outcomes.append((case, _measure(run, case, machine, pool, deadlines)))
+        _measure(run, found, cases, there, run.deadlines(len(cases)))
     return found
+
+
+def _measure(
+    run: _Run,
+    found: _Round,
+    cases: Sequence[PlannedCase],
+    there: Sequence[Station],
+    deadlines: Deadlines,
+    *,
+    describing: bool = False,
+) -> None:
+    """Measure cases wherever a station is free, and keep each."""
+
+    def do(station: Station, case: PlannedCase) -> CaseOutcome:
+        run.progress.case_started(case.id, confirming=False)
+        count = len(run.ledger.order)
+        return station.machine.measure(case, station.pool, deadlines.next(), run.progress, count)
+
+    def keep(station: Station, case: PlannedCase, outcome: CaseOutcome) -> None:
+        run.keep(station, _provisional(outcome), outcome.result)
+        found.outcomes.append((case, outcome))
+        if describing:
+            run.ledger.describe(*_described(run, station))
+
+    spread(there, cases, do, keep)
 
 
 def _without_counterpart(further: FurtherBaseline, roster: Roster) -> Iterator[Reason]:
@@ -215,16 +244,6 @@ def _without_counterpart(further: FurtherBaseline, roster: Roster) -> Iterator[R
             f"{further.name} has no {', '.join(missing)}, so those are compared with no further one"
         )
         yield Reason(code="no-counterpart", text=text)
-
-
-def _measure(
-    run: _Run, case: PlannedCase, machine: Machine, pool: WorkerPool, deadlines: Deadlines
-) -> CaseOutcome:
-    run.progress.case_started(case.id, confirming=False)
-    cases = len(run.ledger.order)
-    outcome = machine.measure(case, pool, deadlines.next(), run.progress, cases)
-    run.keep(_provisional(outcome), outcome.result)
-    return outcome
 
 
 def _confirm_slower(run: _Run, rounds: Sequence[_Round]) -> None:
@@ -243,14 +262,20 @@ def _confirm_slower(run: _Run, rounds: Sequence[_Round]) -> None:
 
 
 def _measure_again(run: _Run, one: _Round, cases: int) -> None:
-    deadlines = Deadlines(run.rig.settings.budget, len(one.slower))
+    deadlines = run.deadlines(len(one.slower))
     processes = run.rig.settings.processes + MORE_TO_CONFIRM
-    with one.start("second", processes) as pool, run.machine(pool) as machine:
-        for case, first in one.slower:
-            run.progress.case_started(case.id, confirming=True)
-            second = machine.measure(case, pool, deadlines.next(), run.progress, cases)
-            result = session.confirmed(first, second, cases)
-            run.keep(result, result)
+
+    def do(station: Station, work: tuple[PlannedCase, CaseOutcome]) -> CaseOutcome:
+        case, _ = work
+        run.progress.case_started(case.id, confirming=True)
+        return station.machine.measure(case, station.pool, deadlines.next(), run.progress, cases)
+
+    def keep(station: Station, work: tuple[PlannedCase, CaseOutcome], second: CaseOutcome) -> None:
+        result = session.confirmed(work[1], second, cases)
+        run.keep(station, result, result)
+
+    with run.stations(one.start, "second", processes) as there:
+        spread(there, one.slower, do, keep)
 
 
 def _explain_changed(run: _Run, rounds: Sequence[_Round]) -> None:
@@ -296,65 +321,13 @@ def _refuse_identical(request: CheckRequest, sides: Mapping[Side, Revision]) -> 
         )
 
 
-def _header(
-    settings: Settings, device: str, baseline: RevisionInfo, candidate: RevisionInfo
-) -> GateResult:
-    return GateResult(
-        tool_version=__version__,
-        verdict=Outcome.NOTHING_COMPARED,
-        exit_code=ExitCode.NOTHING_COMPARED,
-        complete=False,
-        tolerance=settings.tolerance,
-        baseline=baseline,
-        candidate=candidate,
-        on_refused=settings.on_refused,
-        on_inconclusive=settings.on_inconclusive,
-        device=device,
-        shard=settings.shard,
-        seed=settings.seed,
-        processes=settings.processes,
-        placements=settings.placements,
-        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        seconds=0.0,
-        cases=(),
-    )
-
-
-def _dirty(candidate: Revision) -> Iterator[Reason]:
-    if candidate.dirty:
-        count = len(candidate.changed_files)
-        changes = "1 uncommitted change" if count == 1 else f"{count} uncommitted changes"
-        text = f"the candidate is a working tree with {changes}"
-        yield Reason(code="dirty", text=text)
-
-
-def _empty_submodules(sides: Mapping[Side, Revision]) -> Iterator[Reason]:
-    for side, revision in sides.items():
-        names = revision.empty_submodules
-        if names:
-            yield Reason(
-                code="empty-submodules",
-                text=f"the {side}'s submodules {', '.join(names)} are empty, as in every fresh "
-                f"checkout, so what needs them does not load; fill them with --build 'git "
-                f"submodule update --init --recursive'",
-            )
-
-
-def _info(revision: Revision) -> RevisionInfo:
-    return RevisionInfo(
-        ref=revision.ref,
-        commit=revision.commit,
-        dirty=revision.dirty,
-        changed_files=revision.changed_files,
-    )
-
-
 def _ending(error: BaseException) -> ExitCode:
     return ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
 
 
-def _described(run: _Run, machine: Machine, pool: WorkerPool) -> tuple[RevisionInfo, RevisionInfo]:
+def _described(run: _Run, station: Station) -> tuple[RevisionInfo, RevisionInfo]:
     known, roots = run.ledger.header, run.rig.roots
+    machine, pool = station.machine, station.pool
 
     def described() -> tuple[RevisionInfo, RevisionInfo]:
         pool.revive()

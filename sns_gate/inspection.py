@@ -63,9 +63,9 @@ def explain(
         settings, _ = settle(request, sides)
         rig = Rig(request, settings, sides, scratch)
         rig.build(progress.stage)
-        with rig.device.to_itself(progress.stage):
+        with rig.devices.to_themselves(progress.stage):
             progress.stage("listing cases")
-            with rig.baseline_cases() as own, rig.pool("first", 1) as pool:
+            with rig.baseline_cases() as own, rig.pool("first", 1, rig.devices.first) as pool:
                 roster = rig.roster(pool, own)
             kinds = ((rig.pool, roster.planned), (rig.reference_pool, roster.against_references))
             for start, cases in kinds:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from sns_gate.types import CaseResult, GateResult
+from tests.fake_nvml import build
 
 #: Time that passes whatever else the machine does, so that no verdict rests on fine timing.
 WORK = """
@@ -155,6 +156,12 @@ def _run_once(folder: Path, arguments: Sequence[str], environment: Mapping[str, 
 def check(folder: Path, *arguments: str, **environment: str) -> Ran:
     """A quick check on the CPU against the commit before the last."""
     return sns_gate(folder, "check", *QUICK, "--baseline", "HEAD~1", *arguments, **environment)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the compiled fake NVML."""
+    return build(tmp_path_factory.mktemp("nvml"))
 
 
 @pytest.fixture

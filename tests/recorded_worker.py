@@ -2,6 +2,7 @@
 
 It is started in the place of the workers' interpreter (``--python``), so nothing in the package
 knows of it. Variables: ``RECORDED_UUID``, ``RECORDED_MHZ`` (a file with the device's clock),
+``RECORDED_UUIDS`` (of each device, by CUDA's order), ``RECORDED_SECONDS`` (that a sample takes),
 ``RECORDED_CASES`` (how many), ``RECORDED_SLOWER`` (the candidate's factor), ``RECORDED_FACTOR`` (a
 file of the revision with its own factor; where it holds no number the worker breaks).
 """
@@ -13,6 +14,7 @@ import math
 import os
 import random
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,7 @@ def answer(  # noqa: C901, PLR0911 (one reply a request)
     if request == "Hello":
         return "Ready", {
             "version": 1, "pid": os.getpid(), "removed_finders": [],
-            "gpu_uuid": os.environ.get("RECORDED_UUID"), "timer_step_ns": 32.0,
+            "gpu_uuid": _uuid(body["device"]), "timer_step_ns": 32.0,
         }  # fmt: skip
     if request == "Load":
         cases = [
@@ -65,6 +67,7 @@ def answer(  # noqa: C901, PLR0911 (one reply a request)
             "warm_ns": ms * 1e6,
         }  # fmt: skip
     if request == "TakeSample":
+        time.sleep(float(os.environ.get("RECORDED_SECONDS", "0")))
         mhz = float(Path(os.environ["RECORDED_MHZ"]).read_text())
         return "Sampled", {
             "call_ns": ms * 1e6 * (1 + rng.gauss(0, 0.001)), "device_mhz": mhz + rng.gauss(0, 1),
@@ -76,6 +79,13 @@ def answer(  # noqa: C901, PLR0911 (one reply a request)
     if request == "Prove":
         return "Proven", {"own": [str(Path.cwd() / "pkg.py")], "foreign": []}
     return "Released", {"peak_bytes": 1 << 20}
+
+
+def _uuid(device: str) -> str | None:
+    several = os.environ.get("RECORDED_UUIDS")
+    if several is None:
+        return os.environ.get("RECORDED_UUID")
+    return several.split(",")[int(device.partition(":")[2])]
 
 
 if __name__ == "__main__":

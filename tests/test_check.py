@@ -71,7 +71,7 @@ def test_the_working_tree_is_judged_as_it_is_and_that_is_disclosed(repository: P
     assert ran.result is not None
     assert ran.result.candidate.dirty
     assert ran.result.candidate.changed_files == ("pkg/__init__.py",)
-    assert "1 uncommitted changes" in ran.out
+    assert "1 uncommitted change" in ran.out
 
 
 def test_the_default_baseline_is_the_merge_base_with_the_remotes_default_branch(

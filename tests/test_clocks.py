@@ -24,11 +24,6 @@ KILLS = 6
 ALL_KILLS = 100
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("nvml")
-
-
 @pytest.fixture
 def fake(library: Path) -> FakeNvml:
     made = FakeNvml(library, gpus=2)

@@ -168,11 +168,6 @@ def test_an_architecture_has_a_family_name(capability: str | None, family: str |
 # ---------------------------------------------------- the sampler, on the fake NVML
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("nvml")
-
-
 def sampled(fake: FakeNvml) -> dict[str, Any]:
     """What a sampler says in a process of its own, and how long a thousand readings take."""
     program = """

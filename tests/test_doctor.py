@@ -21,11 +21,6 @@ from tests.fake_nvml import FakeNvml, Switch
 HEALTHY = Switch.ECC | Switch.PERSISTENCE
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("nvml")
-
-
 @pytest.fixture
 def fake(library: Path, tmp_path: Path) -> FakeNvml:
     # Stands in for an interpreter whose torch can use the GPU.

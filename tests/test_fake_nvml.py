@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.fake_nvml import MAX_WRITES, FakeNvml, Operation, Switch, Write, build
+from tests.fake_nvml import MAX_WRITES, FakeNvml, Operation, Switch, Write
 
 PREAMBLE = """
 import json, os, time
@@ -44,11 +44,6 @@ OPEN = """
 nv.nvmlInit()
 g = nv.nvmlDeviceGetHandleByIndex(0)
 """
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("nvml"))
 
 
 @pytest.fixture

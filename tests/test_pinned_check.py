@@ -22,11 +22,6 @@ KILLS = 3
 ALL_KILLS = 100
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("nvml")
-
-
 class Lab:
     """A repository, a fake GPU and recorded workers on it."""
 
@@ -58,12 +53,12 @@ class Lab:
         )  # fmt: skip
 
     def check(self, *options: str, **variables: str) -> Ran:
-        return sns_gate(self.repository, *self.options, *options, **self.variables, **variables)
+        return sns_gate(self.repository, *self.options, *options, **(self.variables | variables))
 
     def start(self, *options: str, **variables: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "sns_gate", *self.options, *options], cwd=self.repository,
-            env=clean_environment(**self.variables, **variables), text=True,
+            env=clean_environment(**(self.variables | variables)), text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 

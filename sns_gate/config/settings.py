@@ -71,8 +71,9 @@ class Settings(Record):
     )
     device: str = Field(
         "auto",
-        pattern=r"^(auto|cpu|cuda(:\d+)?)$",
-        description="auto, cuda, cuda:N or cpu; auto is CUDA where an NVIDIA driver is present",
+        pattern=r"^(auto|cpu|cuda(:(all|\d{1,3}(,\d{1,3})*))?)$",
+        description="auto, cuda, cuda:N or cpu; auto is CUDA where an NVIDIA driver is present; "
+        "cuda:0,1 and cuda:all spread the cases over like GPUs",
         json_schema_extra={"metavar": "DEVICE"},
     )
     tolerance: Share = Field(

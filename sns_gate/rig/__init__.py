@@ -7,6 +7,7 @@ from sns_gate.rig.machine import Machine
 from sns_gate.rig.mount import CheckRequest, Rig
 from sns_gate.rig.policy import settle
 from sns_gate.rig.sides import both_revisions
+from sns_gate.rig.stations import Start, Station, spread, stations
 
 __all__ = [
     "CheckRequest",
@@ -15,9 +16,13 @@ __all__ = [
     "FurtherBaseline",
     "Machine",
     "Rig",
+    "Start",
+    "Station",
     "both_revisions",
     "further_baselines",
     "settle",
+    "spread",
+    "stations",
     "taken_apart",
     "unexplained",
 ]

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from sns_gate import session
 from sns_gate.errors import WorkerError
 from sns_gate.rig.functions import FunctionsRig
 from sns_gate.rig.mount import Rig
+from sns_gate.rig.stations import Start
 from sns_gate.session import PlannedCase
 from sns_gate.types import Explanation, Reason
-from sns_gate.workers import WorkerPool
 
 
 def taken_apart(
     rig: Rig | FunctionsRig,
-    start: Callable[[str, int], WorkerPool],
+    start: Start,
     cases: Sequence[PlannedCase],
 ) -> Iterator[tuple[PlannedCase, Explanation | Reason | None]]:
     """Each case with its explanation, or why it has none."""
-    with start("first", 1) as pool:
+    with start("first", 1, rig.devices.first) as pool:
         for case in cases:
             pool.revive()
             settings = rig.settings

@@ -11,7 +11,7 @@ from pathlib import Path
 from sns_gate import protocol
 from sns_gate.config import Layers, Settings
 from sns_gate.errors import UsageError, WorkerError
-from sns_gate.rig.device import Device
+from sns_gate.rig.device import Device, Devices
 from sns_gate.rig.launching import Code, Launching
 from sns_gate.rig.mount import is_wanted, refuse_filter
 from sns_gate.session import PlannedCase, Roster, outputs_asked
@@ -45,20 +45,18 @@ class FunctionsRig:
 
     Attributes:
         settings: that hold.
-        device: to measure on.
+        devices: to measure on.
         roots: where each side's files are, one folder.
     """
 
     def __init__(self, request: FunctionsRequest, settings: Settings, scratch: Path) -> None:
         self.settings = settings
-        self.device = Device(settings, request.environment)
+        self.devices = Devices(settings, request.environment)
         self.roots: dict[Side, Path] = dict.fromkeys(SIDES, request.folder)
         self._request = request
-        self._launching = Launching(
-            settings, self.device, request.environment, scratch, request.folder
-        )
+        self._launching = Launching(settings, request.environment, scratch, request.folder)
 
-    def pool(self, name: str, processes: int) -> WorkerPool:
+    def pool(self, name: str, processes: int, device: Device) -> WorkerPool:
         """So many workers a side; each name has compiler and tuning caches of its own."""
         folder, request = self._request.folder, self._request
         paths = tuple(folder / entry for entry in self.settings.pythonpath or _found(folder))
@@ -73,6 +71,7 @@ class FunctionsRig:
                     as_reference=side == "baseline",
                     functions=(request.candidate, request.baseline),
                 ),
+                device,
             )
             for side in SIDES
         }

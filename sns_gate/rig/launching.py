@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from sns_gate import protocol
@@ -36,11 +36,10 @@ class Code:
 
 
 class Launching:
-    """Starts of workers on one device.
+    """Starts of workers.
 
     Args:
         settings: interpreter, cores and variables to hand on.
-        device: that they open.
         environment: the gate's own variables.
         scratch: for the private package, caches and logs.
         home: folder that the interpreter's path is relative to.
@@ -49,19 +48,20 @@ class Launching:
     def __init__(
         self,
         settings: Settings,
-        device: Device,
         environment: Mapping[str, str],
         scratch: Path,
         home: Path,
     ) -> None:
         self.python = _interpreter(settings, home)
-        self._settings, self._device = settings, device
+        self._settings = settings
         self._environment, self._scratch = environment, scratch
         self._start = private_package(scratch / "package")
         self._logs = scratch / "logs"
         self._logs.mkdir()
 
-    def launch(self, side: Side, name: str, code: Code, load: protocol.Load) -> Launch:
+    def launch(
+        self, side: Side, name: str, code: Code, load: protocol.Load, device: Device
+    ) -> Launch:
         """The start of one side's workers.
 
         Args:
@@ -69,8 +69,8 @@ class Launching:
             name: of the pool; each has compiler and tuning caches of its own.
             code: that they run.
             load: the benchmarks.
+            device: that they open.
         """
-        device = self._device
         hello = protocol.Hello(
             device=device.name,
             foreign_roots=code.foreign,
@@ -83,7 +83,7 @@ class Launching:
             side=side,
             title="reference" if load.as_reference else side,
             command=(str(self.python), str(self._start)),
-            environment=self._on_device(self.variables(side, name, code.paths)),
+            environment=self._on_device(device, self.variables(side, name, code.paths)),
             folder=code.root,
             logs=self._logs,
             hello=hello,
@@ -92,16 +92,15 @@ class Launching:
 
     def listing(self, side: Side, code: Code, load: protocol.Load) -> Launch:
         """The start of one worker that lists cases and needs no device for it."""
-        launch = self.launch(side, "listing", code, load)
-        return replace(launch, hello=replace(launch.hello, device="cpu", cpus=()))
+        return self.launch(side, "listing", code, load, Device("cpu"))
 
     def variables(self, side: Side, name: str, paths: tuple[Path, ...]) -> dict[str, str]:
         """The environment of a build or a worker."""
         caches = self._scratch / "caches" / name / side
         return worker_environment(self._environment, self._settings.pass_env, paths, caches)
 
-    def _on_device(self, variables: dict[str, str]) -> dict[str, str]:
-        threads = {} if self._device.on_gpu else {"OMP_NUM_THREADS": str(self._settings.cpus)}
+    def _on_device(self, device: Device, variables: dict[str, str]) -> dict[str, str]:
+        threads = {} if device.on_gpu else {"OMP_NUM_THREADS": str(self._settings.cpus)}
         return threads | variables
 
 

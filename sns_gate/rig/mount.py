@@ -14,7 +14,7 @@ from sns_gate.config import Layers, Settings
 from sns_gate.discovery import PATTERN, find_files
 from sns_gate.errors import NothingCompared, WorkerError
 from sns_gate.revisions import Revision, build, build_once, import_paths
-from sns_gate.rig.device import Device
+from sns_gate.rig.device import Device, Devices
 from sns_gate.rig.launching import Code, Launching
 from sns_gate.rig.sides import benchmark_folders, same_files
 from sns_gate.session import Policy, Roster, agree
@@ -50,7 +50,7 @@ class Rig:
 
     Attributes:
         settings: that hold.
-        device: to measure on.
+        devices: to measure on.
         sides: both revisions.
     """
 
@@ -64,9 +64,9 @@ class Rig:
         self.settings = settings
         self.sides = sides
         self._kept_builds = request.kept_builds
-        self.device = Device(settings, request.environment)
+        self.devices = Devices(settings, request.environment)
         home = sides["candidate"].repository
-        self._launching = Launching(settings, self.device, request.environment, scratch, home)
+        self._launching = Launching(settings, request.environment, scratch, home)
         self._folders = benchmark_folders(settings.benchmarks, sides)
         self._files = find_files(self._folders["candidate"])
         if not self._files:
@@ -95,7 +95,7 @@ class Rig:
                 BUILD_TIMEOUT_S,
             )
 
-    def pool(self, name: str, processes: int) -> WorkerPool:
+    def pool(self, name: str, processes: int, device: Device) -> WorkerPool:
         """So many workers a side; each name has compiler and tuning caches of its own."""
         fallbacks = tuple(self._fallback(file) for file in self._files)
         files = tuple(map(str, self._files))
@@ -104,12 +104,12 @@ class Rig:
             "candidate": protocol.Load(files, (None,) * len(files)),
         }
         launches = {
-            side: self._launching.launch(side, name, self._code(side), loads[side])
+            side: self._launching.launch(side, name, self._code(side), loads[side], device)
             for side in SIDES
         }
         return WorkerPool(launches, processes, self.settings.timeout)
 
-    def reference_pool(self, name: str, processes: int) -> WorkerPool:
+    def reference_pool(self, name: str, processes: int, device: Device) -> WorkerPool:
         """Workers that all run the candidate's code, the baseline's side its references."""
         files = tuple(map(str, self._files))
         launches = {
@@ -118,6 +118,7 @@ class Rig:
                 f"{name}-references",
                 self._code("candidate"),
                 protocol.Load(files, (None,) * len(files), as_reference=side == "baseline"),
+                device,
             )
             for side in SIDES
         }

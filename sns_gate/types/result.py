@@ -73,6 +73,9 @@ class CaseResult(Record):
     against: str | None = Field(
         None, description="further baseline that it is compared with, null for the check's own"
     )
+    device: str | None = Field(
+        None, description="that it was measured on, where its check spread cases over several"
+    )
     machine: str | None = Field(
         None, description="where it was measured, in a result merged from several machines"
     )

@@ -45,6 +45,7 @@ class WorkerPool:
         self._timeout_s = start_timeout_s
         self._workers: dict[Side, list[WorkerProcess]] = {side: [] for side in SIDES}
         self.disclosures: list[Reason] = []
+        self._closed = False
 
     def __enter__(self) -> Self:
         """Start every worker at once and wait until all have loaded the benchmarks.
@@ -110,12 +111,15 @@ class WorkerPool:
         return {side: tuple(sorted(set.intersection(*own[side]))) for side in SIDES if own[side]}
 
     def close(self) -> None:
-        """Kill every worker and its descendants."""
+        """Kill every worker and its descendants; none is started after that."""
+        self._closed = True
         for side in SIDES:
             for worker in self._workers[side]:
                 worker.kill()
 
     def _fill(self) -> None:
+        if self._closed:
+            raise WorkerError("the workers", "were ended while more of them were wanted")
         started: list[WorkerProcess] = []
         for side in SIDES:
             taken = {worker.index for worker in self._workers[side]}
