@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sns_gate.cli.step import one_result
 from sns_gate.errors import UsageError
 from sns_gate.merging import merge
 from sns_gate.protocol import CaseSpec
@@ -70,6 +71,23 @@ def test_shards_of_one_kind_are_one_result_with_the_cases_own_names() -> None:
 def test_what_would_let_a_case_pass_unseen_is_refused(results: list[GateResult], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         merge(results)
+
+
+def test_the_step_that_posts_merges_what_it_is_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, found in (("a", on("H100", SLOWER)), ("b", on("A100", FINE))):
+        ResultFile(tmp_path / f"{name}.json").save(found)
+    temp = {"RUNNER_TEMP": str(tmp_path / "temp")}
+    (tmp_path / "temp").mkdir()
+    one = one_result({"GATE_INPUT_JSON": str(tmp_path / "a.json"), **temp})
+    assert one == str(tmp_path / "a.json")
+    both = one_result({"GATE_INPUT_JSON": f"{tmp_path}/*.json", **temp})
+    assert both is not None
+    assert len(result_file.read(Path(both)).cases) == 2
+    twice = f"{tmp_path}/a.json\n{tmp_path}/a.json"
+    assert one_result({"GATE_INPUT_JSON": twice, **temp}) is None
+    assert "it is unclear which one counts" in capsys.readouterr().err
 
 
 def test_results_of_other_revisions_are_not_merged() -> None:

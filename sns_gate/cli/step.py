@@ -7,9 +7,11 @@ gate must not have is left out before it starts, not removed after.
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from sns_gate.workers import end_left_behind
 INPUT_PREFIX = "GATE_INPUT_"
 _TOKEN = "GATE_TOKEN"  # noqa: S105 (a variable's name)
 _MARK = "GATE_CLEAN_START"
+_EXIT_USAGE = 2
 #: What a step keeps of the job's environment; a token is kept by the step that posts alone.
 _KEPT = (
     "PATH", "HOME", "USER", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES",
@@ -136,13 +139,36 @@ def clean_up(environment: Mapping[str, str]) -> int:
 
 def tell(environment: Mapping[str, str]) -> int:
     """Post the result that the measuring step, or another job, has left."""
-    result = given(environment, "json") or "result.json"
+    result = one_result(environment)
+    if result is None:
+        return _EXIT_USAGE
     options = ["--name", given(environment, "name") or "sns-gate"]
     options += ["--author", given(environment, "author") or "github-actions[bot]"]
     for name, option in (("comment", "--no-comment"), ("check", "--no-check")):
         options += [option] if given(environment, name) == "false" else []
     options += ["--status"] if given(environment, "status") == "true" else []
     return cli.main(["post", *options, result])
+
+
+def one_result(environment: Mapping[str, str]) -> str | None:
+    """The result to post; where several are named, one a line or by a pattern, all of them merged.
+
+    None where they do not fit together, which has been said then.
+    """
+    lines = (given(environment, "json") or "result.json").splitlines()
+    patterns = [line.strip() for line in lines if line.strip()]
+    names = [
+        name
+        for pattern in patterns
+        for name in sorted(glob.glob(pattern)) or [pattern]  # noqa: PTH207 (a path of any kind)
+    ]
+    if len(names) == 1:
+        return names[0]
+    folder = environment.get("RUNNER_TEMP") or tempfile.gettempdir()
+    merged = Path(folder) / "sns-gate-merged.json"
+    merged.unlink(missing_ok=True)
+    cli.main(["merge", *names, "--json", str(merged), "--quiet"])
+    return str(merged) if merged.exists() else None
 
 
 def _output(environment: Mapping[str, str], values: Mapping[str, str]) -> None:
