@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 _DEEPEST, _MOST = 6, 1000
-_LOOKED_AT = 1 << 18
+#: Arrays, and elements of each, that are looked at for changes.
+_MOST_SHOWN, _LOOKED_AT = 200, 1 << 12
 #: A sum in another order is no change of an input.
 _MOVED_SHARE = 0.02
 
@@ -34,7 +35,7 @@ def snapshot(call: Callable[[], object]) -> list[list[float]]:
     """Some elements of each array of floats that a callable holds, at even distances."""
     taken: list[list[float]] = []
     for value in _held(call, set(), 0):
-        if len(taken) >= _MOST:
+        if len(taken) >= _MOST_SHOWN:
             break
         with contextlib.suppress(Exception):  # of another layout: then it is not looked at
             taken.append(_elements(value))
@@ -59,9 +60,9 @@ def _differ(before: list[float], after: list[float]) -> bool:
 def _elements(value: Any) -> list[float]:  # noqa: ANN401 (of the user's libraries)
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(value, torch.Tensor) and value.is_floating_point():
-        flat = value.detach().reshape(-1)
+        flat = value.detach().view(-1)  # of one that is not contiguous this would be a copy: raises
     elif numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind == "f":
-        flat = value.reshape(-1)
+        flat = value.ravel(order="K")
     else:
         return []
     step = max(1, len(flat) // _LOOKED_AT)
