@@ -60,6 +60,8 @@ class Lab:
             [sys.executable, "-m", "sns_gate", *self.options, *options], cwd=self.repository,
             env=clean_environment(**(self.variables | variables)), text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            # A test run in the background hands an ignored SIGINT down; a user's shell does not.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )  # fmt: skip
 
     @property

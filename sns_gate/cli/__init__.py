@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import signal
@@ -69,6 +70,8 @@ def _ended(run: Callable[[], int]) -> int:
             return _expected_ending(ending)
         if isinstance(error, BrokenPipeError):
             return _EXIT_FAIL
+        if isinstance(error, OSError) and error.errno == errno.EIO:
+            return 128 + signal.SIGTERM  # the terminal is gone, and nobody reads a message
         return _say(
             f"internal {type(error).__name__}, which is a fault of sns-gate, so there is no "
             f"verdict; please report it with the lines above",
