@@ -19,7 +19,7 @@ lint: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/mypy --python-version 3.10 sns_gate/worker sns_gate/protocol.py sns_gate/discovery.py sns_gate/benchmarks.py sns_gate/adapters.py sns_gate/timers sns_gate/errors.py
+	$(BIN)/mypy --python-version 3.10 sns_gate/worker sns_gate/protocol sns_gate/discovery.py sns_gate/benchmarks.py sns_gate/adapters.py sns_gate/timers sns_gate/errors.py
 	$(BIN)/lint-imports
 
 format: $(READY)
