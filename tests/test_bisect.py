@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,8 @@ from hypothesis import strategies as st
 
 from sns_gate.bisection import remaining
 from sns_gate.types import Fate, Tried
-from tests.conftest import Ran, commit, git, new_repository, sns_gate
-
-BROKEN = "broken"
+from tests.conftest import Ran
+from tests.factors import BROKEN, FactorRepository
 
 
 @given(
@@ -43,31 +41,17 @@ def test_the_first_bad_commit_is_found_in_as_few_tries_as_halving_takes(
     assert len({one.commit for one in tried}) == len(tried)
 
 
-class History:
-    """A repository whose commits carry factors, with recorded workers that follow them."""
+class History(FactorRepository):
+    """A repository whose commits carry these factors."""
 
     def __init__(self, folder: Path, factors: list[float | str]) -> None:
-        self.python, self.clock = folder / "python", folder / "mhz"
-        self.clock.write_text("1500")
-        worker = Path(__file__).parent / "recorded_worker.py"
-        self.python.write_text(f"#!/bin/sh\nexec {sys.executable} {worker}\n")
-        self.python.chmod(0o755)
-        files = {"pkg.py": "", "factor": "1", "benchmarks/bench_x.py": "",
-                 ".gitignore": "bisect.json*\nlog\n"}  # fmt: skip
-        self.repository = new_repository(folder / "repo", files)
-        self.good = git(self.repository, "rev-parse", "HEAD")
+        super().__init__(folder)
         self.commits = [
-            commit(self.repository, {"factor": str(factor), "count": str(number)}, f"step {number}")
-            for number, factor in enumerate(factors, 1)
+            self.commit(factor, f"step {number}") for number, factor in enumerate(factors, 1)
         ]
 
     def bisect(self, *options: str) -> Ran:
-        return sns_gate(
-            self.repository, "bisect", *options, "--device", "cpu", "--processes", "3",
-            "--placements", "2", "--tolerance", "1%", "--python", str(self.python),
-            "--pass-env", "RECORDED_MHZ", "--pass-env", "RECORDED_FACTOR",
-            RECORDED_MHZ=str(self.clock), RECORDED_FACTOR="factor",
-        )  # fmt: skip
+        return self.run("bisect", *options, "--processes", "3")
 
 
 def test_a_planted_regression_is_found_past_a_broken_commit_and_nothing_is_done_twice(
@@ -78,19 +62,19 @@ def test_a_planted_regression_is_found_past_a_broken_commit_and_nothing_is_done_
     factors[2] = BROKEN
     history = History(tmp_path, factors)
     build = "--build={python} -c \"open('{prefix}/built.py', 'w'); open('/dev/stderr', 'w')\""
-    found = history.bisect(history.good, "HEAD", "--case", "case0", build)
+    found = history.bisect(history.first, "HEAD", "--case", "case0", build)
     assert found.code == 0, found.err + found.out
     culprit = history.commits[5]
     assert f"{culprit[:7]}" in found.out
     said = " ".join(found.out.split())
     assert "step 6 made case0 slower." in said
     assert f"Next: git show {culprit[:9]}" in said
-    state = json.loads((history.repository / "bisect.json").read_text())
+    state = json.loads((history.root / "bisect.json").read_text())
     assert state["effect"] == pytest.approx(-math.log(1.02), abs=0.003)
     fates = [one["fate"] for one in state["tried"]]
     assert len(fates) - fates.count("skipped") <= math.ceil(math.log2(12))
-    assert not list(history.repository.glob("bisect.json.builds"))
-    again = history.bisect(history.good, "HEAD", "--case", "case0", build)
+    assert not list(history.root.glob("bisect.json.builds"))
+    again = history.bisect(history.first, "HEAD", "--case", "case0", build)
     assert again.code == 0
     assert "made case0 slower" in again.out
     assert "starting" not in again.out, "everything was known"
@@ -98,13 +82,13 @@ def test_a_planted_regression_is_found_past_a_broken_commit_and_nothing_is_done_
 
 def test_ends_that_do_not_differ_or_do_not_follow_each_other_are_said(tmp_path: Path) -> None:
     history = History(tmp_path, [1.0, 1.0])
-    same = history.bisect(history.good, "HEAD", "--case", "case0")
+    same = history.bisect(history.first, "HEAD", "--case", "case0")
     assert same.code == 3
     assert "there is no commit to find" in same.err
-    wrong_way = history.bisect("HEAD", history.good, "--case", "case0")
+    wrong_way = history.bisect("HEAD", history.first, "--case", "case0")
     assert wrong_way.code == 2
     assert "is not on the line of first parents" in wrong_way.err
-    (history.repository / "bisect.json").write_text("{}")
-    spoilt = history.bisect(history.good, "HEAD", "--case", "case0")
+    (history.root / "bisect.json").write_text("{}")
+    spoilt = history.bisect(history.first, "HEAD", "--case", "case0")
     assert spoilt.code == 2
     assert "is no bisection to go on from" in spoilt.err

@@ -2,53 +2,30 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from sns_gate.report import words
 from sns_gate.types import GateResult, RevisionInfo, Verdict
-from tests.conftest import Ran, check, commit, git, new_repository, sns_gate
+from tests.conftest import check, commit, git
+from tests.factors import FactorRepository
 from tests.test_report import case, result
 
 STEP, STEPS = 1.005, 8
 
 
-class Creeping:
-    """A repository each of whose commits is a little slower, and recorded workers to show it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.python, self.clock = folder / "python", folder / "mhz"
-        self.clock.write_text("1500")
-        worker = Path(__file__).parent / "recorded_worker.py"
-        self.python.write_text(f"#!/bin/sh\nexec {sys.executable} {worker}\n")
-        self.python.chmod(0o755)
-        files = {"pkg.py": "", "factor": "1", "benchmarks/bench_x.py": "",
-                 ".gitignore": "result.json\n"}  # fmt: skip
-        self.repository = new_repository(folder / "repo", files)
-        git(self.repository, "tag", "v1.2")
-
-    def creep(self, times: int) -> None:
-        commit(self.repository, {"factor": f"{STEP**times:.6f}"}, f"step {times}")
-
-    def check(self, *options: str) -> Ran:
-        return sns_gate(
-            self.repository, "check", "--device", "cpu", "--processes", "4", "--placements", "2",
-            "--tolerance", "1%", "--explain", "none", "--baseline", "HEAD~1", "--python",
-            str(self.python), "--pass-env", "RECORDED_MHZ", "--pass-env", "RECORDED_FACTOR",
-            *options, RECORDED_MHZ=str(self.clock), RECORDED_FACTOR="factor",
-        )  # fmt: skip
-
-
 def test_small_steps_pass_one_by_one_and_not_against_the_last_release(tmp_path: Path) -> None:
-    lab = Creeping(tmp_path)
-    git(lab.repository, "tag", "v1.10-other")
-    for step in range(1, STEPS):
-        lab.creep(step)
-        assert lab.check().verdicts == {"case0": "unchanged"}, f"step {step}"
-    lab.creep(STEPS)
-    ran = lab.check("--also-against", "v?.?")
+    lab = FactorRepository(tmp_path)
+    git(lab.root, "tag", "v1.2")
+    git(lab.root, "tag", "v1.10-other")
+    for step in range(1, STEPS + 1):
+        lab.commit(f"{STEP**step:.6f}", f"step {step}")
+        further = ("--also-against", "v?.?") if step == STEPS else ()
+        ran = lab.run(
+            "check", "--processes", "4", "--explain", "none", "--baseline", "HEAD~1", *further
+        )
+        assert ran.verdicts["case0"] == "unchanged", f"step {step}"
     assert ran.verdicts == {"case0": "unchanged", "case0 against v1.2": "slower"}, ran.out
     assert ran.code == 1
     crept = ran.case("case0 against v1.2")
