@@ -18,6 +18,8 @@ from sns_gate.types import Bisection, CaseResult, Fate, Found, GateResult, Speed
 
 #: A commit that cannot be told from the middle is measured again with twice the processes.
 _MOST_PROCESSES = 24
+#: A tolerance is below 1; the threshold itself may lie further.
+_WIDEST = 0.9
 _REFUSALS = 3
 
 #: Hears which commit is checked next, and how many may still be the one.
@@ -131,7 +133,7 @@ def _only(cases: Sequence[CaseResult], asked: str) -> CaseResult:
 
 def _try(request: CheckRequest, state: Bisection, commit: str, progress: gate.Progress) -> Tried:
     """Measure a commit against good until it can be told on which side of the middle it is."""
-    tolerance = math.expm1(abs(state.effect) / 2)
+    tolerance = min(_WIDEST, math.expm1(abs(state.effect) / 2))
     processes, refusals = 0, 0
     while True:
         asked: dict[str, object] = {"filter": (state.case,), "tolerance": f"{tolerance:.6f}"}
@@ -142,6 +144,7 @@ def _try(request: CheckRequest, state: Bisection, commit: str, progress: gate.Pr
         except (RevisionError, NothingCompared) as error:
             return Tried(commit=commit, fate="skipped", why=str(error).splitlines()[0])
         case = next((one for one in result.cases if one.id == state.case), None)
+        _require_good(case, state)
         if case is None or case.verdict in (Verdict.BROKEN, Verdict.WRONG, Verdict.REMOVED):
             return Tried(commit=commit, fate="skipped", why=_why(case))
         if case.speedup is None or case.verdict is Verdict.REFUSED:
@@ -155,6 +158,11 @@ def _try(request: CheckRequest, state: Bisection, commit: str, progress: gate.Pr
             return Tried(
                 commit=commit, fate=fate or _nearer(case.speedup, state), speedup=case.speedup
             )
+
+
+def _require_good(case: CaseResult | None, state: Bisection) -> None:
+    if case is not None and "baseline" in case.broken_sides:
+        raise RefusedRun("good-broken", f"{state.good[:9]} could not be measured: {_why(case)}")
 
 
 def _fate(speedup: Speedup, state: Bisection) -> Fate | None:
@@ -179,7 +187,7 @@ def _check(
     request: CheckRequest, good: str, commit: str, asked: dict[str, object], progress: gate.Progress
 ) -> GateResult:
     line = request.layers.command_line
-    values = {**line.values, **asked, "explain": "none"}
+    values = {**line.values, **asked, "explain": "none", "also-against": ()}
     layers = Layers(request.layers.environment, Source(line.name, values))
     one = replace(request, baseline=good, candidate=commit, layers=layers)
     try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
-import functools
 import hashlib
 import importlib
 import importlib.util
@@ -19,7 +19,6 @@ from typing import Any
 from sns_gate.benchmarks import Benchmark, Setup, registered
 
 PATTERN = "bench_*.py"
-_PLAIN = (bool, int, float, str, bytes, tuple, type(None))
 _NOT_OURS = ("site-packages", "node_modules", "__pycache__")
 
 
@@ -53,12 +52,20 @@ class Case:
 
     @property
     def comparator_digest(self) -> str:
-        """What tells two versions of the benchmark's own comparator apart; empty without one."""
-        comparator = self.benchmark.check
-        if isinstance(comparator, bool):
+        """What tells two versions of the benchmark's own comparator apart; empty without one.
+
+        It goes by the whole files of the benchmark and of what else is loaded from its folder: a
+        comparator may lean on any line of them.
+        """
+        if isinstance(self.benchmark.check, bool):
             return ""
-        text = "\n".join(_sources(comparator, set()))
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        folder = Path(self.benchmark.file).parent
+        found = hashlib.blake2b(digest_size=16)
+        for file in sorted({Path(self.benchmark.file), *_helpers(folder)}):
+            found.update(str(file.relative_to(folder)).encode("utf-8", "replace"))
+            with contextlib.suppress(OSError):
+                found.update(file.read_bytes())
+        return found.hexdigest()
 
     def build(self, device: str, *, as_reference: bool = False) -> Callable[[], object]:
         """Run the set-up and return the callable to time.
@@ -86,28 +93,14 @@ class Case:
         return call  # type: ignore[no-any-return]
 
 
-def _sources(value: object, seen: set[int]) -> Iterator[str]:
-    """The source of a function, and of what it uses of its own module: functions and constants."""
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, functools.partial):
-        yield f"{value.args} {value.keywords}"
-        yield from _sources(value.func, seen)
-        return
-    function = inspect.unwrap(value) if callable(value) else value
-    if not inspect.isfunction(function):
-        yield f"{type(value)} {value!r}" if isinstance(value, _PLAIN) else f"{type(value)}"
-        return
-    try:
-        yield inspect.getsource(function)
-    except OSError:
-        yield function.__qualname__
-    for name in function.__code__.co_names:
-        used = function.__globals__.get(name)
-        if isinstance(used, _PLAIN) or getattr(used, "__module__", "") == function.__module__:
-            yield name
-            yield from _sources(used, seen)
+def _helpers(folder: Path) -> Iterator[Path]:
+    """Loaded modules below a folder that are no benchmark files."""
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and not fnmatch.fnmatch(Path(file).name, PATTERN):
+            path = Path(file)
+            if folder in path.parents and not _skipped(path.relative_to(folder)):
+                yield path
 
 
 def find_files(folder: Path) -> list[Path]:

@@ -184,26 +184,30 @@ def _measure_all(run: _Run) -> list[_Round]:
         run.progress.cases_known(len(roster.order))
         deadlines = run.deadlines(len(roster.order))
         _measure(run, revisions, roster.planned, there, deadlines, describing=True)
+    governed = {case.spec.id: case for case in roster.planned}
     if roster.against_references:
         run.progress.stage(f"starting {_workers(run, processes)} workers for the references")
         with run.stations(rig.reference_pool, "first", processes) as there:
             _measure(run, references, roster.against_references, there, deadlines)
-    return [revisions, references, *(_measure_against(run, one) for one in run.further)]
+    return [revisions, references, *(_measure_against(run, one, governed) for one in run.further)]
 
 
 def _workers(run: _Run, processes: int) -> int:
     return 2 * processes * len(run.rig.devices.each)
 
 
-def _measure_against(run: _Run, further: FurtherBaseline) -> _Round:
-    """Every case that a further baseline has as well."""
+def _measure_against(
+    run: _Run, further: FurtherBaseline, governed: Mapping[str, PlannedCase]
+) -> _Round:
+    """Every case that a further baseline has as well, held to what governs it anyway."""
     found, processes = _Round(further.rig.pool), run.rig.settings.processes
     run.progress.stage(f"starting {_workers(run, processes)} workers against {further.name}")
     with run.stations(further.rig.pool, "first", processes) as there:
         roster = further.rig.roster(there[0].pool, lambda: None)
-        wanted = set(run.ledger.order)
         cases = [
-            replace(case, against=further.name) for case in roster.planned if case.id in wanted
+            replace(governed[case.spec.id], against=further.name)
+            for case in roster.planned
+            if case.spec.id in governed
         ]
         run.ledger.expect([case.id for case in cases])
         run.ledger.disclose(_without_counterpart(further, roster))

@@ -14,7 +14,7 @@ from sns_gate.types import (
     Outcome,
     Reason,
 )
-from sns_gate.verdict import ExitCode, conclusion, exit_code, outcome
+from sns_gate.verdict import ExitCode, conclusion, exit_code, outcome, words_of_policy
 
 #: Fields that tell two machines apart for a reader, the most telling first.
 _TELLING = ("gpu_name", "cpu_model", "torch_version", "driver_version", "power_limit_w")
@@ -68,8 +68,11 @@ def _judged(merged: GateResult) -> GateResult:
     if not merged.complete and code is ExitCode.OK:
         code = ExitCode.REFUSED
     ends = conclusion(code, merged) if merged.complete else "failure"
+    by_policy = ends == "success" and code is not ExitCode.OK
+    note = Reason(code="policy-success", text=words_of_policy(code))
     return merged.model_copy(
         update={
+            "disclosures": (*merged.disclosures, *([note] if by_policy else [])),
             "exit_code": int(ExitCode.OK if ends == "success" else code),
             "conclusion": ends,
             "verdict": Outcome.REFUSED if not merged.complete else outcome(code),
@@ -85,6 +88,12 @@ def _refuse_unlike(results: Sequence[GateResult]) -> None:
                 f"the results have other {name}s ({', '.join(sorted(map(str, commits)))}), so "
                 f"together they would say nothing; merge results of one change"
             )
+    policies = {(result.on_refused, result.on_inconclusive) for result in results}
+    if len(policies) > 1:
+        raise UsageError(
+            "the results have other policies for what is refused or inconclusive, so it is unclear "
+            "what passes; check with one of them"
+        )
     tolerances = {result.tolerance for result in results}
     if len(tolerances) > 1:
         raise UsageError(

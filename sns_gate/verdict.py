@@ -104,6 +104,11 @@ def _creep(low: float, high: float) -> str:
     return "slightly faster, within tolerance" if low > 1 else ""
 
 
+def words_of_policy(code: ExitCode) -> str:
+    """Says that a code which is none of success counts as one."""
+    return f"exit code {int(code)} counts as success here, by the policy's setting"
+
+
 def hull(first: Speedup, second: Speedup) -> Speedup:
     """The smallest interval that holds both, around the second's estimate."""
     return Speedup(

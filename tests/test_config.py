@@ -109,7 +109,7 @@ def test_policy_comes_from_the_other_file_and_measuring_does_not() -> None:
 def test_every_setting_that_decides_what_passes_is_policy() -> None:
     assert set(POLICY) == {
         "benchmarks", "filter", "also-against", "tolerance", "precision", "memory-tolerance",
-        "budget", "processes", "placements", "on-refused", "on-inconclusive", "accept",
+        "budget", "processes", "placements", "on-refused", "on-inconclusive", "accept", "explain",
         "policy-from",
     }  # fmt: skip
 

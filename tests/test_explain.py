@@ -193,6 +193,8 @@ def test_a_faster_candidate_whose_launches_vary_is_refused_and_a_steady_one_is_n
     both = varying.model_copy(update={"baseline": varying.candidate})
     for found in (steady, both):
         assert with_explanation(faster, found).verdict is Verdict.FASTER
+    same = case("add", Verdict.UNCHANGED, 0.99, 1.0, 1.01)
+    assert with_explanation(same, varying).verdict is Verdict.REFUSED, "it hides a slowdown"
     slower = case("add", Verdict.SLOWER, 0.5, 0.6, 0.7)
     assert with_explanation(slower, varying).verdict is Verdict.SLOWER
     assert with_explanation(faster, None) == faster

@@ -416,9 +416,10 @@ class Answering(Returning):
     ("baseline", "candidate", "kept"),
     [
         (sum, sum, False),
-        (sum, lambda _: 6.0, True),
-        (lambda _: 6.0, lambda _: 6.0, False),
-        (lambda _: 6.0, sum, False),
+        (sum, lambda _: 10.0, True),
+        (lambda _: 10.0, lambda _: 10.0, False),
+        (sum, lambda numbers: 10.0 + 1e-12 * numbers[1], True),
+        (sum, lambda numbers: {(1.0, 4.0): 10.0}[numbers[0], numbers[-1]], True),
     ],
 )
 def test_an_answer_that_does_not_follow_its_inputs_is_seen(
@@ -428,23 +429,24 @@ def test_an_answer_that_does_not_follow_its_inputs_is_seen(
     kept: bool,
 ) -> None:
     pair = (
-        Answering("baseline", None, numbers=[1.0, 2.0, 3.0], answer=baseline),
-        Answering("candidate", None, numbers=[1.0, 2.0, 3.0], answer=candidate),
+        Answering("baseline", None, numbers=[1.0, 2.0, 3.0, 4.0], answer=baseline),
+        Answering("candidate", None, numbers=[1.0, 2.0, 3.0, 4.0], answer=candidate),
     )
-    found = kept_answer(pair, 1, 1.0)
+    found = kept_answer(pair, CHECKED, 1, 1.0)
     assert (found is not None) is kept
 
 
 def test_inputs_of_every_kind_are_renewed_wherever_a_callable_holds_them() -> None:
-    tensor, array, numbers = torch.arange(3.0), np.arange(3.0), [1, 2, 3]
-    index, names = torch.arange(3), ["a", "b"]
+    tensor, array, numbers = torch.arange(5.0), np.arange(5.0), [1.0, 2.0, 3.0, 4.0]
+    index, names, shape = torch.arange(5), ["a", "b", "c", "d"], [1, 2, 3, 4]
 
     def call(default: object = array) -> object:
-        return tensor, default, numbers, index, names
+        return tensor, default, numbers, index, names, shape
 
     assert renew(functools.partial(call)) == 3
-    assert tensor.tolist() == [2, 0, 1]
-    assert array.tolist() == [2, 0, 1]
-    assert numbers == [4, 2, 3]
-    assert (index.tolist(), names) == ([0, 1, 2], ["a", "b"]), "what is no quantity stays"
+    assert tensor.tolist() == [0, 1, 1, 2, 4]
+    assert array.tolist() == [0, 1, 1, 2, 4]
+    assert numbers == [1.0, 3.0, 3.0, 4.0]
+    assert (index.tolist(), names) == ([0, 1, 2, 3, 4], ["a", "b", "c", "d"]), "no quantities"
+    assert shape == [1, 2, 3, 4], "whole numbers may be sizes"
     assert tensor._version == 0

@@ -48,13 +48,20 @@ def check(options: argparse.Namespace) -> int:
 def _remember(layers: Layers, result: GateResult) -> None:
     """Add a check to the configured history, if there is one."""
     from sns_gate import history
-    from sns_gate.config import read_file
+    from sns_gate.config import Source, read_file
     from sns_gate.revisions import root_and_branch
 
     root, _ = root_and_branch(Path.cwd())
-    file = layers.over(read_file(root)).history
-    if file is not None:
+    own = read_file(root)
+    if layers.over(own).policy_from == "baseline":
+        own = Source(own.name, {})  # a change has no say in where this writes
+    file = layers.over(own).history
+    if file is None:
+        return
+    try:
         history.add(root / file, result)
+    except UsageError as error:
+        sys.stderr.write(f"sns-gate: not added to the history: {error}\n")
 
 
 def compare(options: argparse.Namespace) -> int:

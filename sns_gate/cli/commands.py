@@ -25,6 +25,11 @@ def post(options: argparse.Namespace) -> int:
     from sns_gate.report import json as result_file
 
     result = result_file.read(Path(options.result))
+    if result.shard is not None:
+        raise UsageError(
+            f"{options.result} is part {result.shard} of a check's cases, so posted alone the "
+            f"others would pass unseen; post what 'sns-gate merge' makes of all parts"
+        )
     event = github.read_event(os.environ)
     wanted = github.Wanted(
         name=options.name,

@@ -204,7 +204,7 @@ class Settings(Record):
         "changed",
         description="cases whose calls are taken apart by a profiler after all timing: changed "
         "ones are slower or faster",
-        json_schema_extra={"metavar": "WHICH"},
+        json_schema_extra={"metavar": "WHICH", "policy": True},
     )
     policy_from: Literal["baseline", "candidate"] = Field(
         "candidate",

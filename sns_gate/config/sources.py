@@ -59,6 +59,11 @@ def parse_files(own: str | None, shared: str | None, where: str) -> Source:
         )
     values = _toml(own, named) if own is not None else inside or {}
     name = named if own is not None else f"[{TABLE}] in {tabled}"
+    if isinstance(values, dict) and "shard" in values:
+        raise ConfigError(
+            f"{name} sets a shard, by which every check would leave cases out unseen; give it to "
+            f"one check with --shard I/N"
+        )
     if not isinstance(values, dict):
         raise ConfigError(f"{name} must be a table of settings")
     _refuse_unknown(values, name)

@@ -101,6 +101,13 @@ def revision(info: RevisionInfo) -> str:
 
 def headline(result: GateResult) -> str:
     """The one sentence that a reader needs; it never says pass where nothing was measured."""
+    said = _whole_headline(result)
+    if result.shard is None:
+        return said
+    return f"{said.removesuffix('.')}; this is part {result.shard} of the cases."
+
+
+def _whole_headline(result: GateResult) -> str:
     compared = sum(case.verdict in _COMPARED for case in result.cases)
     worst = _worst(result.cases)
     against = f"than {revision(result.baseline)}"

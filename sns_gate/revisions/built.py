@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sns_gate.revisions.checkout import Revision, build
@@ -18,11 +18,11 @@ def build_once(
     environment: Mapping[str, str],
     timeout_s: float,
     kept: Path,
-) -> None:
-    """Build a revision as ``build`` does, or bring back what an earlier build of its tree made.
+) -> Revision:
+    """Build a revision as ``build`` does, into a prefix that stays and serves its tree again.
 
-    Kept is the prefix alone: where commands leave anything else, in the worktree, every build is
-    done again.
+    What is built may name its prefix, so that is never copied. Where commands leave anything else,
+    in the worktree, every build is done again.
 
     Args:
         revision: to build.
@@ -31,19 +31,19 @@ def build_once(
         environment: of the commands.
         timeout_s: for each.
         kept: folder of earlier builds.
+
+    Returns:
+        The revision with the prefix that stays.
     """
-    place = kept / _key(revision, commands, python)
-    if place.is_dir():
-        shutil.copytree(place, revision.prefix, symlinks=True, dirs_exist_ok=True)
-        return
-    build(revision, commands, python, environment, timeout_s)
-    if revision.in_place or _left_in_worktree(revision):
-        return
-    kept.mkdir(parents=True, exist_ok=True)
-    partial = place.with_suffix(".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    shutil.copytree(revision.prefix, partial, symlinks=True)
-    partial.rename(place)
+    prefix = kept / _key(revision, commands, python)
+    whole = prefix.with_suffix(".whole")
+    there = replace(revision, prefix=prefix)
+    if not whole.exists():
+        prefix.mkdir(parents=True, exist_ok=True)
+        build(there, commands, python, environment, timeout_s)
+        if not revision.in_place and not _left_in_worktree(revision):
+            whole.touch()
+    return there
 
 
 def _key(revision: Revision, commands: Sequence[str], python: Path) -> str:

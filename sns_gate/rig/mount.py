@@ -84,16 +84,17 @@ class Rig:
         """Run the build commands of these sides, saying so first."""
         for side in sides if self.settings.build else ():
             stage(f"building the {side}")
-            make = (
-                build if self._kept_builds is None else partial(build_once, kept=self._kept_builds)
-            )
-            make(
+            asked = (
                 self.sides[side],
                 self.settings.build,
                 self._launching.python,
                 self._launching.variables(side, "build", ()),
                 BUILD_TIMEOUT_S,
             )
+            if self._kept_builds is None:
+                build(*asked)
+            else:
+                self.sides = {**self.sides, side: build_once(*asked, kept=self._kept_builds)}
 
     def pool(self, name: str, processes: int, device: Device) -> WorkerPool:
         """So many workers a side; each name has compiler and tuning caches of its own."""

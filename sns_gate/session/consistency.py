@@ -21,14 +21,15 @@ _LATE_FLOOR_US = 15.0
 _FEWEST_BLOCKS = 3
 
 
-def doubtful(blocks: Sequence[Block], calls: int) -> Reason | None:
+def doubtful(blocks: Sequence[Block], calls: int, share: float = _SHARE_OF_SAMPLE) -> Reason | None:
     """Why the candidate's times are not believed, None where they may be.
 
     Args:
         blocks: of one case.
         calls: in a sample.
+        share: of a sample that may go missing: half of what a verdict would turn on.
     """
-    late = _works_on(blocks)
+    late = _works_on(blocks, share)
     if late is not None:
         return late
     seen = [block for block in blocks if block.wall_us]
@@ -38,7 +39,7 @@ def doubtful(blocks: Sequence[Block], calls: int) -> Reason | None:
     gain = claimed["baseline"] - claimed["candidate"]
     hidden = _hidden_us(seen, calls)
     visible, longest = gain - hidden, max(claimed.values())
-    if hidden <= max(_SHARE_OF_GAIN * abs(gain), _SHARE_OF_SAMPLE * longest, _FLOOR_US):
+    if hidden <= max(_SHARE_OF_GAIN * abs(gain), share * longest, _FLOOR_US):
         return None
     return Reason(
         code="wall-disagrees",
@@ -48,7 +49,7 @@ def doubtful(blocks: Sequence[Block], calls: int) -> Reason | None:
     )
 
 
-def _works_on(blocks: Sequence[Block]) -> Reason | None:
+def _works_on(blocks: Sequence[Block], share: float) -> Reason | None:
     """Says that the candidate's work runs on after its region's end, and the baseline's does not.
 
     Other streams are no part of a region, and a flush of the cache between regions hides them from
@@ -60,7 +61,7 @@ def _works_on(blocks: Sequence[Block]) -> Reason | None:
     baseline_us, candidate_us = (statistics.median(side) for side in zip(*late, strict=True))
     call_us = 1e3 * statistics.median(ms for block in blocks for ms in block.counted("candidate"))
     more_us = candidate_us - baseline_us
-    if more_us <= max(_SHARE_OF_SAMPLE * call_us, _LATE_FLOOR_US):
+    if more_us <= max(share * call_us, _LATE_FLOOR_US):
         return None
     return Reason(
         code="work-outlives",

@@ -14,6 +14,7 @@ from sns_gate.types import CaseResult, Explanation, Profile, Reason, Side, Verdi
 _TELLING_SHARE = 0.5
 #: A profiler slows calls down; its own gigantic times would help nobody.
 _PARTS_KEPT = 40
+_PASSING = (Verdict.FASTER, Verdict.UNCHANGED, Verdict.NOT_SLOWER)
 
 
 def explain_case(
@@ -75,7 +76,7 @@ def with_explanation(case: CaseResult, found: Explanation | None) -> CaseResult:
         return case
     explained = case.model_copy(update={"explanation": found})
     steady, varying = found.baseline.launches, found.candidate.launches
-    if case.verdict is not Verdict.FASTER or len(set(steady)) > 1 or len(set(varying)) <= 1:
+    if case.verdict not in _PASSING or len(set(steady)) > 1 or len(set(varying)) <= 1:
         return explained
     reason = Reason(
         code="launches-vary",

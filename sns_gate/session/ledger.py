@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sns_gate.types import CaseResult, GateResult, Outcome, Reason, RevisionInfo
-from sns_gate.verdict import ExitCode, conclusion, exit_code, outcome
+from sns_gate.verdict import ExitCode, conclusion, exit_code, outcome, words_of_policy
 
 
 @dataclass
@@ -63,8 +63,7 @@ class Ledger:
         """Save and return the complete result."""
         code = exit_code(self.cases)
         if code is not ExitCode.OK and conclusion(code, self.header) == "success":
-            text = f"exit code {int(code)} counts as success here, by the policy's setting"
-            self.disclose([Reason(code="policy-success", text=text)])
+            self.disclose([Reason(code="policy-success", text=words_of_policy(code))])
         final = self.result(complete=True)
         self.save(final)
         return final

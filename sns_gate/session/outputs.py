@@ -9,8 +9,6 @@ not one, because code that rounds less often is not wrong.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import math
 import os
 import tempfile
@@ -106,13 +104,16 @@ def compare_outputs(
         return _compared(baseline, candidate, check)
 
 
-def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Reason | None:
-    """Whether the candidate returns for other values in its inputs what it returned before.
+def kept_answer(
+    pair: tuple[Worker, Worker], check: OutputCheck, seed: int, timeout_s: float
+) -> Reason | None:
+    """Whether the candidate's answer does not follow where its inputs get other values.
 
     The baseline's answer has to change with them, so work that does not depend on them is no cheat.
 
     Args:
         pair: the baseline's and the candidate's worker, with the case in place.
+        check: what the benchmark asks.
         seed: for random generators.
         timeout_s: for one call and writing what it returned.
 
@@ -125,14 +126,16 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
         before = _written(pair, Path(folder), protocol.WriteOutput("-before", seed), timeout_s)
         renewed = protocol.WriteOutput("-after", seed, renew=True)
         after = _written(pair, Path(folder), renewed, timeout_s)
-        same = before[1].digest() == after[1].digest()
         # By more than what is not the same twice, such as a sum in whatever order.
         changed = _Comparison(before[0], after[0], CHECKED).differences(
             before[0].tree, after[0].tree, ""
         )
-        if not same or next(changed, None) is None:
+        if next(changed, None) is None:
             return None
-    text = "after its inputs had got other values it returned what it had kept from before"
+        found = _judged(pair[0], after, timeout_s) if check.own else _compared(*after, check)
+    if found.wrong is None:
+        return None
+    text = f"after its inputs had got other values its answer did not follow: {found.wrong.text}"
     return Reason(code="output-kept", text=text)
 
 
@@ -158,24 +161,28 @@ def _judged(baseline: Worker, outputs: tuple[_Output, _Output], timeout_s: float
     stems = (str(output.data.with_suffix("")) for output in outputs)
     answer = baseline.ask(protocol.JudgeOutputs(*stems), protocol.OutputsJudged, timeout_s)
     if not answer.text:
-        return Compared()
+        return Compared(notes=_notes(*outputs))
     text = f"the benchmark's own comparator finds both outputs unlike: {answer.text}"
     return Compared(wrong=Reason(code="outputs-differ", text=text))
 
 
 def _compared(baseline: _Output, candidate: _Output, check: OutputCheck) -> Compared:
-    nothing = next(_uncompared(baseline.tree, candidate.tree, ""), "")
     comparison = _Comparison(baseline, candidate, check)
     for text in comparison.differences(baseline.tree, candidate.tree, ""):
         return Compared(wrong=Reason(code="outputs-differ", text=text))
-    sampled = any(node.step > 1 for node in _every(baseline.tree))
-    if sampled and not nothing:
-        text = "of its largest outputs only elements at even distances were compared"
-        return Compared(notes=(Reason(code="outputs-sampled", text=text),))
+    return Compared(notes=_notes(baseline, candidate))
+
+
+def _notes(baseline: _Output, candidate: _Output) -> tuple[Reason, ...]:
+    """What of two outputs could not be compared, or in part."""
+    nothing = next(_uncompared(baseline.tree, candidate.tree, ""), "")
     if nothing:
         text = f"its output could not be compared: {nothing}; return what it computes"
-        return Compared(notes=(Reason(code="outputs-unchecked", text=text),))
-    return Compared()
+        return (Reason(code="outputs-unchecked", text=text),)
+    if any(node.step > 1 for node in _every(baseline.tree)):
+        text = "of its largest outputs only elements at even distances were compared"
+        return (Reason(code="outputs-sampled", text=text),)
+    return ()
 
 
 def _every(node: Node) -> Iterator[Node]:
@@ -343,14 +350,6 @@ class _Output:
         except (OSError, ValidationError, RecursionError):
             raise WorkerDied(worker.name, "wrote no output that can be read") from None
         return cls(tree, stem.with_suffix(".bin"), worker.name)
-
-    def digest(self) -> bytes:
-        """What is the same for the same output."""
-        found = hashlib.blake2b(self.tree.model_dump_json().encode())
-        with contextlib.suppress(OSError), self.data.open("rb") as file:
-            while chunk := file.read(1 << 22):
-                found.update(chunk)
-        return found.digest()
 
     def array(self, node: Node) -> NDArray[np.generic]:
         """The elements of an array, flat, read as they are needed."""

@@ -129,11 +129,13 @@ def _of_blocks(
         half_width_pct=round(100 * half_width, 4),
         detectable_pct=round(detectable_pct, 4),
     )
-    if measured.doubt is not None:
+    judged = judge(speedup, case.tolerance, case.at_least)
+    # Who hides a part of a slowdown that is seen anyway has hidden nothing.
+    if measured.doubt is not None and judged.verdict is not Verdict.SLOWER:
         return CaseOutcome(_refuse(filled, measured.doubt), estimate)
     if filled.tier is MeasurementTier.C:
         return CaseOutcome(_with(filled, note="tier C"), estimate)
-    return CaseOutcome(_judged(filled, judge(speedup, case.tolerance, case.at_least)), estimate)
+    return CaseOutcome(_judged(filled, judged), estimate)
 
 
 def _filled(base: CaseResult, measured: Measured, expected: Expected) -> CaseResult:

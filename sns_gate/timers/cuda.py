@@ -58,6 +58,8 @@ class CudaTimer:
         self._event = torch.cuda.Event
         self._record, self._elapsed_ms = self._event.record, self._event.elapsed_time
         self._wait_for = self._event.synchronize
+        self._synchronize = torch.cuda.synchronize
+        self._current_stream = torch.cuda.current_stream
         self._flush_bytes = max(_FLUSH_CACHES * self.cache_bytes, _MIN_FLUSH_BYTES)
         self._padding: list[torch.Tensor] = []
         self._flush: torch.Tensor | None = None
@@ -71,7 +73,7 @@ class CudaTimer:
         """Empty the allocator's cache and pad, so that the next allocations land elsewhere."""
         torch = self._torch
         gc.collect()
-        torch.cuda.synchronize()
+        self._synchronize()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         self._before_bytes = torch.cuda.memory_allocated()
@@ -99,7 +101,7 @@ class CudaTimer:
 
     def wait(self) -> None:
         """Wait for all streams of the device."""
-        self._torch.cuda.synchronize()
+        self._synchronize()
 
     def calibrate(self, call: Call, mode: str) -> Calibrated:
         """Time one cold and several warm calls, their enqueuing, and try to capture the call."""
@@ -126,7 +128,6 @@ class CudaTimer:
 
     def arrange(self, calls: Sequence[Call], recipe: Recipe) -> None:
         """Allocate events and the flush buffer, or capture the graph, before any sample."""
-        torch = self._torch
         self._calls, self._recipe, self._graph = calls, recipe, None
         self._events = [
             (self._event(enable_timing=True), self._event(enable_timing=True))
@@ -137,13 +138,13 @@ class CudaTimer:
         if recipe.mode in ("graph", "warm-graph"):
             self._graph = self._capture([calls[i % len(calls)] for i in range(recipe.calls)])
             self._graph.replay()
-        torch.cuda.synchronize()
+        self._synchronize()
 
     def sample(self) -> Sampled:
         """Time the regions in batches, each enqueued whole behind a held queue."""
-        torch, recipe = self._torch, self._recipe
+        recipe = self._recipe
         switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-        stream = torch.cuda.current_stream().cuda_stream
+        stream = self._current_stream().cuda_stream
         held: list[int] = []
         late_ns = 0
         collecting = gc.isenabled()
@@ -160,7 +161,7 @@ class CudaTimer:
                         self._kernels.launch_clock(stream)
                 self._wait_for(self._events[last - 1][1])
                 ended = perf_counter_ns()
-                torch.cuda.synchronize()
+                self._synchronize()
                 late_ns = perf_counter_ns() - ended
                 held.append(self._kernels.held_ns() if recipe.held else 0)
         finally:
@@ -180,7 +181,7 @@ class CudaTimer:
 
     def end(self) -> int:
         """Drop graph, events, buffers and padding; return the placement's peak in bytes."""
-        self._torch.cuda.synchronize()
+        self._synchronize()
         peak_bytes = self.peak_bytes()
         self._graph, self._flush = None, None
         self._calls, self._events, self._padding = (), [], []
@@ -209,20 +210,18 @@ class CudaTimer:
 
     def _pair_ns(self, call: Call | None, *, flush: bool) -> float:
         """Device time between two events around one call, held; around nothing without one."""
-        torch = self._torch
         begin, end = (self._event(enable_timing=True) for _ in range(2))
-        with self._kernels.hold(torch.cuda.current_stream().cuda_stream):
+        with self._kernels.hold(self._current_stream().cuda_stream):
             if flush and self._flush is not None:
                 self._flush.zero_()
             self._record(begin)
             if call is not None:
                 call()
             self._record(end)
-        torch.cuda.synchronize()
+        self._synchronize()
         return float(self._elapsed_ms(begin, end)) * 1e6
 
     def _enqueue_ns(self, call: Call) -> float:
-        torch = self._torch
         begin = self._event(enable_timing=True)
         times = []
         for _ in range(_CALIBRATION_REGIONS):
@@ -233,29 +232,28 @@ class CudaTimer:
             call()
             self._record(begin)
             times.append(perf_counter_ns() - start)
-            torch.cuda.synchronize()
+            self._synchronize()
         return float(statistics.median(times))
 
     def _warm_ns(self, call: Call, *, held: bool) -> float:
-        torch = self._torch
         begin, end = (self._event(enable_timing=True) for _ in range(2))
-        stream = torch.cuda.current_stream().cuda_stream
+        stream = self._current_stream().cuda_stream
         with self._kernels.hold(stream) if held else contextlib.nullcontext():
             self._record(begin)
             for _ in range(_WARM_CALLS):
                 call()
             self._record(end)
-        torch.cuda.synchronize()
+        self._synchronize()
         return float(self._elapsed_ms(begin, end)) * 1e6 / _WARM_CALLS
 
     def _can_capture(self, call: Call) -> bool:
         try:
             self._capture([call]).replay()
-            self._torch.cuda.synchronize()
+            self._synchronize()
         except RuntimeError:
             # A failed capture leaves an error behind that the next call would report.
             with contextlib.suppress(RuntimeError):
-                self._torch.cuda.synchronize()
+                self._synchronize()
             return False
         return True
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 _DEEPEST, _MOST = 6, 1000
+#: With fewer elements there is nothing to roll between the ends, which a cheat looks at first.
+_FEWEST = 4
 #: Arrays, and elements of each, that are looked at for changes.
 _MOST_SHOWN, _LOOKED_AT = 200, 1 << 12
 #: A sum in another order is no change of an input.
@@ -17,7 +19,9 @@ _MOVED_SHARE = 0.02
 
 
 def renew(call: Callable[[], object]) -> int:
-    """Roll the elements of every array and list of numbers that a callable holds, in place.
+    """Roll the inner elements of every array and list of floats that a callable holds, in place.
+
+    One of them is put in its neighbour's place too, so that a sum changes as well as an order.
 
     The values stay of their kind, and an array's version does not move. What a callable reaches by
     its closure, its defaults and its bound arguments is found; how many there were is returned.
@@ -37,8 +41,9 @@ def snapshot(call: Callable[[], object]) -> list[list[float]]:
     for value in _held(call, set(), 0):
         if len(taken) >= _MOST_SHOWN:
             break
+        taken.append([])
         with contextlib.suppress(Exception):  # of another layout: then it is not looked at
-            taken.append(_elements(value))
+            taken[-1] = _elements(value)
     return taken
 
 
@@ -105,19 +110,26 @@ def _is_filled(cell: Any) -> bool:  # noqa: ANN401 (a cell)
 def _rolled(value: Any) -> int:  # noqa: ANN401 (of the user's libraries)
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(value, torch.Tensor):
-        if value.is_floating_point() and value.numel() > 1:
+        if value.is_floating_point() and value.numel() >= _FEWEST:
             data = value.data
-            data.copy_(data.reshape(-1).roll(1).view(data.shape))
+            flat = data.reshape(-1)
+            inner = flat[1:-1].roll(1)
+            inner[0] = inner[1]
+            data.copy_(torch.cat([flat[:1], inner, flat[-1:]]).view(data.shape))
             return 1
     elif numpy is not None and isinstance(value, numpy.ndarray):
-        if value.dtype.kind == "f" and value.size > 1:
-            value[...] = numpy.roll(value, 1)
+        if value.dtype.kind == "f" and value.size >= _FEWEST:
+            flat = value.reshape(-1)
+            inner = numpy.roll(flat[1:-1], 1)
+            inner[0] = inner[1]
+            value[...] = numpy.concatenate([flat[:1], inner, flat[-1:]]).reshape(value.shape)
             return 1
-    elif isinstance(value, list) and len(value) > 1 and _is_number(value[0], value[-1]):
-        value[0] = value[-1] + 1
+    elif isinstance(value, list) and len(value) >= _FEWEST and _are_floats(value):
+        value[1:-1] = [value[2], *value[2:-1]]
         return 1
     return 0
 
 
-def _is_number(*values: object) -> bool:
-    return all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+def _are_floats(values: list[object]) -> bool:
+    """Whole numbers may be sizes, indices or dimensions, and others would be no input at all."""
+    return all(isinstance(value, float) for value in values[:_MOST])

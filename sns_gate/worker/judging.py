@@ -18,29 +18,37 @@ _WIDENED_STARTS = ("float8_", "float6_", "float4_")
 def judge(comparator: Callable[[Any, Any], object], baseline: str, candidate: str) -> str:
     """What a comparator says of two outputs; empty where it finds them alike.
 
+    Whatever it raises is a difference: outputs that it cannot even compare are not alike.
+
     Args:
-        comparator: of the benchmark; ``AssertionError``, ``False`` and a text are differences.
+        comparator: of the benchmark.
         baseline: path of the baseline's output, without an ending.
         candidate: of the candidate's.
-
-    Raises:
-        TypeError: the comparator returned something else.
-        Exception: whatever else the comparator raises.
     """
     try:
         said = comparator(read_output(baseline), read_output(candidate))
     except AssertionError as error:
         return (str(error) or "an assertion of it failed")[:_LONGEST]
-    if said is None or said is True or said == "":
-        return ""
-    if said is False:
-        return "it returned False"
+    except Exception as error:  # noqa: BLE001 (the benchmark's own code may raise anything)
+        return f"it raised {type(error).__name__}: {error}"[:_LONGEST]
     if isinstance(said, str):
         return said[:_LONGEST]
-    raise TypeError(
-        f"the comparator of the benchmark returned {type(said).__name__}, which is no verdict; "
-        f"return a text that says what differs, True or False, or raise AssertionError"
-    )
+    if said is None:
+        return ""
+    truth = _truth(said)
+    if truth is None:
+        return (
+            f"it returned {type(said).__name__}, which is no verdict; return a text that says "
+            f"what differs, True or False, or raise AssertionError"
+        )
+    return "" if truth else "it returned False"
+
+
+def _truth(said: object) -> bool | None:
+    """A truth value, numpy's and torch's single ones too; None where it is none."""
+    kind = str(getattr(said, "dtype", type(said).__name__)).rpartition(".")[2]
+    single = getattr(said, "size", 1) == 1 if not callable(getattr(said, "size", 1)) else True
+    return bool(said) if kind == "bool" and single else None
 
 
 def read_output(stem: str) -> Any:  # noqa: ANN401 (whatever a benchmark returns)

@@ -55,7 +55,12 @@ def _kernels(torch: Any, call: Call, timer: Timer, calls: int) -> ProfileSeen:  
     on_device = torch.autograd.DeviceType.CUDA
     events = list(taken.events())
     spans = sorted(_span(e) for e in events if e.name == _CALL and e.device_type != on_device)
-    ran = [(e.name, *_span(e)) for e in events if e.device_type == on_device and e.name != _CALL]
+    ran = [
+        (e.name, *_span(e))
+        for e in events
+        if e.device_type == on_device and not getattr(e, "is_user_annotation", False)
+        and e.name != _CALL
+    ]  # fmt: skip
     return seen_kernels(ran, spans)
 
 
