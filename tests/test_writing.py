@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sns_gate.errors import ResultFileError
 from sns_gate.report import json as result_file
 from sns_gate.report import writing
 from sns_gate.report.writing import ResultFile
@@ -46,8 +47,11 @@ def test_a_large_file_is_added_to_and_reads_the_same_at_every_step(tmp_path: Pat
     first = inode(file.path)
     for count in range(2, 7):
         file.save(partial(made[:count]))
-        assert result_file.read(file.path) == partial(made[:count])
+        assert result_file.read(file.path).cases == tuple(made[:count])
     assert inode(file.path) == first, "it was not replaced"
+    file.finish()
+    assert result_file.read(file.path) == partial(made), "what stands before them follows"
+    first = inode(file.path)
     file.save(result(*reversed(made)))
     assert result_file.read(file.path) == result(*reversed(made)), "the last word has its order"
     assert inode(file.path) != first
@@ -87,11 +91,11 @@ def test_a_disk_that_fills_up_keeps_the_cases_that_stand_there(
     monkeypatch.setattr(os, "pwrite", nearly_full)
     file.save(partial(made[:3]))
     assert "No space left on device" in failure(file)
-    assert result_file.read(file.path) == partial(made[:2])
+    assert result_file.read(file.path).cases == tuple(made[:2])
     monkeypatch.setattr(os, "pwrite", real)
     file.save(partial(made))
     assert failure(file) == ""
-    assert result_file.read(file.path) == partial(made)
+    assert result_file.read(file.path).cases == tuple(made)
 
 
 def test_a_small_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
@@ -109,3 +113,25 @@ def test_what_no_encoding_holds_is_replaced_also_where_a_file_grows(tmp_path: Pa
     file.save(partial(made))
     file.save(partial([*made, case("odd\ud800", Verdict.ADDED)]))
     assert [one.id for one in result_file.read(file.path).cases] == ["case0", "odd?"]
+
+
+@pytest.mark.usefixtures("large")
+def test_a_file_that_is_cut_off_in_mid_case_keeps_those_before_it(tmp_path: Path) -> None:
+    file, made = ResultFile(tmp_path / "r.json"), cases(3)
+    file.save(partial(made[:2]))
+    whole = file.path.stat().st_size
+    file.save(partial(made))
+    grown = file.path.read_bytes()
+    for length in range(whole - 1, len(grown)):
+        file.path.write_bytes(grown[:length])
+        found = result_file.read(file.path)
+        assert found.cases[:2] == tuple(made[:2])
+        assert not found.complete
+
+
+def test_a_file_that_is_cut_off_before_its_first_case_is_no_result(tmp_path: Path) -> None:
+    file = ResultFile(tmp_path / "r.json")
+    file.save(partial(cases(1)))
+    file.path.write_bytes(file.path.read_bytes()[:300])
+    with pytest.raises(ResultFileError, match="it was cut off"):
+        result_file.read(file.path)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from sns_gate.errors import ResultFileError
 from sns_gate.report.words import plain
+from sns_gate.report.writing import CASES_BEGIN, CASES_END
 from sns_gate.types import CaseResult, GateResult, Verdict
 from sns_gate.verdict import ExitCode, exit_code, judge
 
@@ -38,7 +39,7 @@ def read(path: Path) -> GateResult:
             f"{path} cannot be read: {reason}; name the file that 'sns-gate check --json' wrote"
         ) from None
     try:
-        return _consistent(GateResult.model_validate_json(text))
+        return _consistent(GateResult.model_validate_json(_whole(text)))
     except ValidationError as error:
         first = error.errors()[0]
         where = plain(".".join(map(str, first["loc"])))[:80] or "the file"
@@ -46,6 +47,23 @@ def read(path: Path) -> GateResult:
             f"{path} is no result of sns-gate {_schema_of(text)}: {where}: {first['msg']}; it was "
             f"cut off, edited, or written by another version"
         ) from None
+
+
+def _whole(text: str) -> str:
+    """A result whose end was cut off while it grew, up to its last whole case; any other as it is.
+
+    A check that is killed may leave half a case behind those that it had finished.
+    """
+    with contextlib.suppress(ValueError, RecursionError):
+        json.loads(text)
+        return text
+    head, begin, rest = text.partition(CASES_BEGIN.decode())
+    decoder, at = json.JSONDecoder(), 0
+    with contextlib.suppress(ValueError, RecursionError):
+        while True:
+            _, end = decoder.raw_decode(rest, at + (at > 0))
+            at = end
+    return f"{head}{begin}{rest[:at]}{CASES_END.decode()}" if at else text
 
 
 def _consistent(result: GateResult) -> GateResult:

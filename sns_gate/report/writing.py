@@ -14,6 +14,8 @@ from pydantic_core import PydanticSerializationError
 from sns_gate.errors import ResultFileError
 from sns_gate.types import CaseResult, GateResult, Record
 
+#: The cases stand last, so that more can follow them.
+CASES_BEGIN, CASES_END = b',"cases":[', b"]}"
 #: Below this size the file is replaced as a whole after every case; above it, it is added to.
 _WHOLE_BYTES = 4 << 20
 #: Of the time, at most this share goes into writing a large file anew for changed cases.
@@ -36,7 +38,7 @@ class ResultFile:
         self.failure: ResultFileError | None = None
         self.latest: GateResult | None = None
         self._written: dict[str, CaseResult] = {}
-        self._cases_end, self._size, self._tail = 0, 0, b""
+        self._end = 0
         self._rewritten_s, self._rewriting_s = 0.0, 0.0
         self._stale = False
 
@@ -66,10 +68,10 @@ class ResultFile:
         new = [case for case in result.cases if self._written.get(case.id) is not case]
         changed = any(case.id in self._written for case in new)
         try:
-            if self._size < _WHOLE_BYTES or result.complete:
+            if self._end < _WHOLE_BYTES or result.complete:
                 self._rewrite(result)
             elif not changed:
-                self._add(result, new)
+                self._add(new)
             elif self._may_rewrite():
                 self._rewrite(result)
             else:
@@ -92,31 +94,34 @@ class ResultFile:
 
     def _rewrite(self, result: GateResult) -> None:
         start_s = time.monotonic()
-        head = b'{"cases":[' + b",".join(map(_text_of, result.cases))
-        tail = _tail_of(result)
-        write_atomically(self.path, head + tail)
+        head = _text_of(result.model_copy(update={"cases": ()}), without="cases")[:-1]
+        text = head + CASES_BEGIN + b",".join(map(_text_of, result.cases))
+        write_atomically(self.path, text + CASES_END)
         self._written = {case.id: case for case in result.cases}
-        self._cases_end, self._size, self._tail = len(head), len(head) + len(tail), tail
+        self._end = len(text)
         self._stale = False
         self._rewritten_s = time.monotonic()
         self._rewriting_s = self._rewritten_s - start_s
 
-    def _add(self, result: GateResult, new: list[CaseResult]) -> None:
-        """Put new cases behind the last one, and what follows from all of them behind these."""
-        more, tail = b"".join(b"," + _text_of(case) for case in new), _tail_of(result)
+    def _add(self, new: list[CaseResult]) -> None:
+        """Put new cases behind the last one; what stands before them waits for ``finish``.
+
+        Where this is cut off half-way, a reader goes by the last whole case.
+        """
+        comma = b"," if self._written else b""
+        more = comma + b",".join(map(_text_of, new))
         with self.path.open("r+b", buffering=0) as file:
             try:
-                _put(file.fileno(), more + tail, self._cases_end)
-                file.truncate(self._cases_end + len(more) + len(tail))
+                _put(file.fileno(), more + CASES_END, self._end)
             except OSError:
                 # Its old end had room, and has it again.
-                _put(file.fileno(), self._tail, self._cases_end)
-                file.truncate(self._cases_end + len(self._tail))
+                _put(file.fileno(), CASES_END, self._end)
+                file.truncate(self._end + len(CASES_END))
                 raise
             os.fsync(file.fileno())
         self._written.update({case.id: case for case in new})
-        self._cases_end += len(more)
-        self._size, self._tail = self._cases_end + len(tail), tail
+        self._end += len(more)
+        self._stale = True
 
     def _cannot(self, error: OSError) -> ResultFileError:
         return ResultFileError(
@@ -130,11 +135,6 @@ def _put(descriptor: int, data: bytes, at: int) -> None:
     while view:
         written = os.pwrite(descriptor, view, at)
         view, at = view[written:], at + written
-
-
-def _tail_of(result: GateResult) -> bytes:
-    """Everything but the cases, as it stands behind them."""
-    return b"]," + _text_of(result.model_copy(update={"cases": ()}), without="cases")[1:]
 
 
 def _text_of(record: Record, *, without: str = "") -> bytes:
