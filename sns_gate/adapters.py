@@ -81,13 +81,21 @@ def _register_plot(
     _register(setup, function, name, {",".join(names): points, plot.line_arg: lines}, options)
 
 
-class _Values(tuple[Any, ...]):
+class _Values(tuple[Any, ...]):  # noqa: SLOT001 (it holds its number)
     """Values of several parameters at once; their text stands in the case's id."""
 
-    __slots__ = ()
+    number = 0
 
     def __str__(self) -> str:
-        return "x".join(str(getattr(value, "__name__", value)) for value in self)
+        return "x".join(self._text(value) for value in self)
+
+    def __repr__(self) -> str:
+        return f"{self}#{self.number}"
+
+    def _text(self, value: object) -> str:
+        """A value's text, the same in every process: an address is not."""
+        text = str(getattr(value, "__name__", value))
+        return f"{type(value).__name__}{self.number}" if " at 0x" in text else text
 
 
 def _unpacked(chosen: Mapping[str, object]) -> dict[str, Any]:
@@ -148,7 +156,8 @@ def pytest_benchmarks(
 
     ``@pytest.mark.parametrize`` gives parameters. Fixtures of the file itself, and of a
     ``conftest.py`` beside it, are made where they take no parameters; what a test hands to
-    ``benchmark`` is what is timed, and its assertions are not run.
+    ``benchmark`` is what is timed, and its assertions are not run. Tests marked ``skip``, and
+    tests in classes, are left out.
 
     Args:
         files: paths, relative to the benchmark file that calls this.
@@ -166,6 +175,9 @@ def pytest_benchmarks(
         fixtures = _fixtures(module)
         for name, test in list(vars(module).items()):
             taken = name.startswith("test") and (not names or name in names)
+            skipped = any(mark.name == "skip" for mark in getattr(test, "pytestmark", []))
+            if skipped:
+                continue
             if taken and inspect.isfunction(test) and "benchmark" in _parameters(test):
                 _register_test(test, fixtures, options)
                 count += 1
@@ -238,10 +250,17 @@ def _parameter_set(mark: Any) -> tuple[str, list[_Values]]:  # noqa: ANN401
     """The names of one ``parametrize`` and the values of each of its sets."""
     names, values = mark.args[0], mark.args[1]
     split = [n.strip() for n in names.split(",")] if isinstance(names, str) else list(names)
+    if mark.kwargs.get("indirect"):
+        raise ValueError(
+            f"'{names}' is parametrized indirectly, through fixtures, which only pytest itself can "
+            f"do; write that case with @sns_gate.benchmark"
+        )
     rows = []
-    for value in values:
+    for number, value in enumerate(values):
         row = value.values if hasattr(value, "marks") else value  # pytest.param
-        rows.append(_Values([row] if len(split) == 1 and row is value else row))
+        made = _Values([row] if len(split) == 1 and row is value else row)
+        made.number = number
+        rows.append(made)
     return ",".join(split), rows
 
 

@@ -2,7 +2,7 @@
 
 It is started in the place of the workers' interpreter (``--python``), so nothing in the package
 knows of it. Variables: ``RECORDED_UUID``, ``RECORDED_MHZ`` (a file with the device's clock),
-``RECORDED_UUIDS`` (of each device, by CUDA's order), ``RECORDED_SECONDS`` (that a sample takes),
+``RECORDED_SECONDS`` (that a sample takes),
 ``RECORDED_CASES`` (how many), ``RECORDED_SLOWER`` (the candidate's factor), ``RECORDED_FACTOR`` (a
 file of the revision with its own factor; where it holds no number the worker breaks).
 """
@@ -82,10 +82,11 @@ def answer(  # noqa: C901, PLR0911 (one reply a request)
 
 
 def _uuid(device: str) -> str | None:
-    several = os.environ.get("RECORDED_UUIDS")
-    if several is None:
-        return os.environ.get("RECORDED_UUID")
-    return several.split(",")[int(device.partition(":")[2])]
+    if device == "cpu":
+        return None
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    number = int(device.partition(":")[2] or 0)
+    return visible[number] if visible[0] else os.environ.get("RECORDED_UUID")
 
 
 if __name__ == "__main__":

@@ -148,12 +148,40 @@ def test_each_set_of_parameters_of_a_test_is_a_case(here: Path) -> None:
     [
         ("def test_a(benchmark, tmp_path):\n    pass\n", "needs the fixture 'tmp_path'"),
         ("def test_a():\n    pass\n", "hold no test with a 'benchmark' fixture"),
+        (
+            "import pytest\n@pytest.mark.skip\ndef test_a(benchmark):\n    pass\n",
+            "hold no test with a 'benchmark' fixture",
+        ),
+        (
+            (
+                "import pytest\n@pytest.mark.parametrize('n', [1], indirect=True)\n"
+                "def test_a(benchmark, n):\n    pass\n"
+            ),
+            "parametrized indirectly",
+        ),
     ],
 )
 def test_what_a_test_needs_and_is_not_there_is_said(here: Path, tests: str, said: str) -> None:
     write(here, {"tests/test_perf.py": tests})
     with pytest.raises(ValueError, match=said):
         loaded(here, ADAPTED)
+
+
+def test_values_without_a_text_of_their_own_are_named_by_their_place(here: Path) -> None:
+    tests = """
+        import pytest
+
+        class Odd:
+            pass
+
+        @pytest.mark.parametrize("odd", [Odd(), Odd()])
+        def test_odd(benchmark, odd):
+            benchmark(lambda: odd)
+    """
+    write(here, {"tests/test_perf.py": tests})
+    assert [case.id for case in loaded(here, ADAPTED)] == [
+        "test_odd[odd=Odd0]", "test_odd[odd=Odd1]",
+    ]  # fmt: skip
 
 
 def test_a_test_that_hands_nothing_over_is_said(here: Path) -> None:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from sns_gate.config import Settings
-from sns_gate.rig.device import Devices
+from sns_gate.rig.device import Device, Devices
 from sns_gate.rig.stations import spread
 from tests.conftest import Ran
 from tests.test_endings import wait_for
@@ -31,10 +31,10 @@ class TwoGpus(Lab):
         super().__init__(folder, library_)
         uuids = [self.fake.gpu(number).uuid for number in (0, 1)]
         self.variables |= {
-            "CUDA_VISIBLE_DEVICES": ",".join(uuids), "RECORDED_UUIDS": ",".join(uuids),
+            "CUDA_VISIBLE_DEVICES": ",".join(uuids),
             "RECORDED_CASES": str(CASES), "RECORDED_SECONDS": "0.002",
         }  # fmt: skip
-        more = ("--pass-env=RECORDED_UUIDS", "--pass-env=RECORDED_SECONDS", "--explain", "none")
+        more = ("--pass-env=RECORDED_SECONDS", "--explain", "none")
         self.options = (*self.options, *more)
 
 
@@ -140,6 +140,15 @@ def test_devices_are_named_once_in_their_order() -> None:
 def test_devices_that_are_not_named_so_are_refused(wrong: str) -> None:
     with pytest.raises(ValueError, match="device"):
         settings(wrong)
+
+
+def test_workers_of_one_of_several_see_no_other() -> None:
+    alone = Device("cuda:1", "GPU-b", alone=True)
+    assert (alone.for_workers, alone.variables) == ("cuda:0", {"CUDA_VISIBLE_DEVICES": "GPU-b"})
+    single = Device("cuda:1", "GPU-b")
+    assert (single.for_workers, single.variables) == ("cuda:1", {})
+    unknown = Device("cuda:1", None, alone=True)
+    assert (unknown.for_workers, unknown.variables) == ("cuda:1", {})
 
 
 def station(name: str) -> Any:  # noqa: ANN401 (stands for one)

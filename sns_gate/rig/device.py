@@ -28,6 +28,7 @@ class Device:
         name: ``cpu`` or ``cuda:N``.
         uuid: of the GPU, None where it cannot be known from here.
         cores: CPU cores for its workers, empty for all.
+        alone: the other GPUs are hidden from its workers, which know it as ``cuda:0``.
 
     Attributes:
         name: ``cpu`` or ``cuda:N``.
@@ -35,8 +36,16 @@ class Device:
         before: who used the GPU before our workers started.
     """
 
-    def __init__(self, name: str, uuid: str | None = None, cores: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        uuid: str | None = None,
+        cores: tuple[int, ...] = (),
+        *,
+        alone: bool = False,
+    ) -> None:
         self.name = name
+        self._alone = alone and uuid is not None
         self.uuid = uuid
         self.cores = cores
         self.before = Census(None, None, None)
@@ -45,6 +54,16 @@ class Device:
     def on_gpu(self) -> bool:
         """Whether it is a GPU."""
         return self.name != "cpu"
+
+    @property
+    def for_workers(self) -> str:
+        """Its name for its workers."""
+        return "cuda:0" if self._alone else self.name
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What hides the other GPUs, so that no benchmark works on one that nobody watches."""
+        return {"CUDA_VISIBLE_DEVICES": self.uuid} if self._alone and self.uuid else {}
 
     def look_around(self) -> None:
         """See who else uses the GPU, before our own workers do.
@@ -79,7 +98,7 @@ class Devices:
         self._settings = settings
         shares = _shares(len(names))
         self.each = tuple(
-            Device(name, _uuid(name, environment), cores)
+            Device(name, _uuid(name, environment), cores, alone=len(names) > 1)
             for name, cores in zip(names, shares, strict=True)
         )
 

@@ -72,7 +72,7 @@ class Launching:
             device: that they open.
         """
         hello = protocol.Hello(
-            device=device.name,
+            device=device.for_workers,
             foreign_roots=code.foreign,
             own_roots=(*map(str, code.paths), str(code.root)),
             keep_editable=code.keep_editable,
@@ -101,7 +101,7 @@ class Launching:
 
     def _on_device(self, device: Device, variables: dict[str, str]) -> dict[str, str]:
         threads = {} if device.on_gpu else {"OMP_NUM_THREADS": str(self._settings.cpus)}
-        return threads | variables
+        return threads | variables | device.variables
 
 
 def _interpreter(settings: Settings, root: Path) -> Path:
