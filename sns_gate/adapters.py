@@ -169,7 +169,7 @@ def pytest_benchmarks(
     """
     caller = inspect.stack()[1].filename
     folder = os.path.dirname(os.path.abspath(caller))  # noqa: PTH100, PTH120 (strings, as sys.path has)
-    count = 0
+    count, taken_names = 0, set[str]()
     for file in files:
         module = _loaded(os.path.normpath(os.path.join(folder, file)))  # noqa: PTH118
         fixtures = _fixtures(module)
@@ -180,7 +180,14 @@ def pytest_benchmarks(
                 continue
             if taken and inspect.isfunction(test) and "benchmark" in _parameters(test):
                 _register_test(test, fixtures, options)
+                taken_names.add(name)
                 count += 1
+    unknown = sorted(set(names) - taken_names)
+    if unknown:
+        raise ValueError(
+            f"{', '.join(files)} hold no test '{unknown[0]}' with a 'benchmark' fixture outside of "
+            f"a class, so it would be missing; see names="
+        )
     if not count:
         raise ValueError(
             f"{', '.join(files)} hold no test with a 'benchmark' fixture, so there is no case"
@@ -237,7 +244,8 @@ def _register_test(
     if unknown:
         raise ValueError(
             f"{test.__name__} needs the fixture '{unknown[0]}', which neither its file nor the "
-            f"conftest.py beside it defines; write that case with @sns_gate.benchmark"
+            f"conftest.py beside it defines; take the other tests with names=[...], and write that "
+            f"case with @sns_gate.benchmark"
         )
 
     def setup(**chosen: object) -> Callable[[], object]:

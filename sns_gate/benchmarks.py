@@ -134,15 +134,11 @@ def benchmark(  # noqa: PLR0913 (everything that a benchmark may say, by name al
     """
     _refuse_unclear(reference, at_least, revisions=revisions)
     _refuse_unclear_check(check, rtol, atol)
-    if memory_tolerance is not None and not 0 <= memory_tolerance < math.inf:
-        raise ValueError(f"memory_tolerance is a share, such as 0.1, got {memory_tolerance}")
-    if tolerance is not None and not 0 < tolerance < 1:
-        raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
+    _refuse_unclear_shares(tolerance, memory_tolerance)
     if mode not in MODES:
         raise ValueError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
     for key, values in (params or {}).items():
-        if isinstance(values, str) or not values:
-            raise ValueError(f"parameter '{key}' needs a list of values, got {values!r}")
+        _refuse_unclear_values(key, values)
 
     def register(setup: _F) -> _F:
         code = inspect.unwrap(setup).__code__
@@ -196,3 +192,21 @@ def _refuse_unclear_check(
     for far in given:
         if not 0 <= far < math.inf:
             raise ValueError(f"rtol and atol are tolerances of outputs, 0 or more, got {far}")
+
+
+def _refuse_unclear_shares(tolerance: object, memory_tolerance: object) -> None:
+    for what, share, most in (
+        ("tolerance", tolerance, 1.0),
+        ("memory_tolerance", memory_tolerance, math.inf),
+    ):
+        if share is None:
+            continue
+        if not isinstance(share, (int, float)):
+            raise TypeError(f"{what} is a share as a number, such as 0.05 for 5%, got {share!r}")
+        if not 0 <= share < most or (most == 1.0 and share == 0):
+            raise ValueError(f"{what} is a share, such as 0.05 for 5%, got {share}")
+
+
+def _refuse_unclear_values(key: str, values: object) -> None:
+    if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+        raise ValueError(f"parameter '{key}' needs a list of values, got {values!r}")

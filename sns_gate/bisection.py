@@ -109,6 +109,12 @@ def _ends(
     """Compare both ends; the difference says how precisely the commits between are measured."""
     result = _check(request, good, bad, {"filter": (case,)}, progress)
     measured = _only(result.cases, case)
+    if measured.verdict in (Verdict.REFUSED, Verdict.BROKEN, Verdict.WRONG):
+        raise RefusedRun(
+            "not-measured",
+            f"'{measured.id}' is {measured.verdict.value} at {bad[:9]} beside {good[:9]}: "
+            f"{_why(measured)}",
+        )
     if measured.verdict not in (Verdict.SLOWER, Verdict.FASTER) or measured.speedup is None:
         raise RefusedRun(
             "no-difference",

@@ -93,7 +93,7 @@ def add(path: Path, result: GateResult) -> int:
         UsageError: the file is no history, or cannot be written.
     """
     commit = result.candidate.commit
-    if not result.complete or result.candidate.dirty or commit is None:
+    if commit is None or why_not(result):
         return 0
     kept = [
         (case.id, case.verdict.value, case.tier.value, case.speedup.estimate, case.speedup.low,
@@ -121,6 +121,15 @@ def add(path: Path, result: GateResult) -> int:
             [(done.lastrowid, *row) for row in kept],
         )
     return len(kept)
+
+
+def why_not(result: GateResult) -> str:
+    """Why a result is not kept; empty where it is."""
+    if not result.complete:
+        return "the check did not finish"
+    if result.candidate.dirty:
+        return "the candidate is a working tree with changes, and only checks of a commit are kept"
+    return "" if result.candidate.commit else "it compares functions and not commits"
 
 
 def trends(path: Path, wanted: str = "") -> list[Trend]:

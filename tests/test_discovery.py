@@ -77,7 +77,7 @@ def test_a_setup_that_returns_no_callable_says_what_to_return() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: benchmark(tolerance=2.0), "between 0 and 1"),
+        (lambda: benchmark(tolerance=2.0), "is a share"),
         (lambda: benchmark(mode="hot"), "auto, cold, warm"),
         (lambda: benchmark(params={"n": []}), "parameter 'n' needs a list"),
         (lambda: benchmark(params={"n": "abc"}), "parameter 'n' needs a list"),

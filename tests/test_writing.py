@@ -135,3 +135,14 @@ def test_a_file_that_is_cut_off_before_its_first_case_is_no_result(tmp_path: Pat
     file.path.write_bytes(file.path.read_bytes()[:300])
     with pytest.raises(ResultFileError, match="it was cut off"):
         result_file.read(file.path)
+
+
+@pytest.mark.usefixtures("large")
+def test_of_a_complete_result_nothing_may_be_missing(tmp_path: Path) -> None:
+    file = ResultFile(tmp_path / "r.json")
+    file.save(result(*cases(3)))
+    whole = file.path.read_bytes()
+    for length in range(len(whole) - 900, len(whole) - 1, 50):
+        file.path.write_bytes(whole[:length])
+        with pytest.raises(ResultFileError, match="it was cut off"):
+            result_file.read(file.path)

@@ -58,6 +58,9 @@ def _remember(layers: Layers, result: GateResult) -> None:
     file = layers.over(own).history
     if file is None:
         return
+    if why := history.why_not(result):
+        sys.stderr.write(f"sns-gate: not added to the history: {why}\n")
+        return
     try:
         history.add(root / file, result)
     except UsageError as error:
@@ -193,11 +196,13 @@ def list_cases(options: argparse.Namespace) -> int:
     from sns_gate.report.progress import PlainProgress
     from sns_gate.report.terminal import console_for
     from sns_gate.rig import CheckRequest
-    from sns_gate.rig.mount import is_wanted
+    from sns_gate.rig.mount import is_wanted, refuse_filter
 
     request = CheckRequest(Path.cwd(), None, options.candidate, _layers(options), dict(os.environ))
     loaded, root, settings = inspection.list_cases(request, PlainProgress(console_for(sys.stderr)))
     cases = [case for case in loaded.cases if is_wanted(case.id, settings.filter)]
+    if loaded.cases and not cases:
+        refuse_filter(settings.filter, loaded.cases)
     seconds: dict[str, float] = {}
     if Path(options.json).exists():
         with contextlib.suppress(ResultFileError):

@@ -134,8 +134,9 @@ def history(options: argparse.Namespace) -> int:
             "every check adds to it"
         )
     for name in options.add or ():
-        count = past.add(Path(path), result_file.read(Path(name)))
-        sys.stdout.write(f"{name}: {count} cases added\n")
+        found = result_file.read(Path(name))
+        count, why = past.add(Path(path), found), past.why_not(found)
+        sys.stdout.write(f"{name}: {f'not added: {why}' if why else f'{count} cases added'}\n")
     trends = past.trends(Path(path), options.case)
     trend.render(trends, console_for(sys.stdout))
     if options.html:
@@ -191,11 +192,10 @@ def _write(path: str, text: str) -> None:
 
 def doctor(options: argparse.Namespace) -> int:
     """Say what this machine can reach."""
-    from sns_gate.clocks import DEFAULT_STATE_DIR
     from sns_gate.doctor import as_json, examine, say
 
     python = Path(options.python or sys.executable).absolute()
-    state_dir = Path(options.state_dir or DEFAULT_STATE_DIR).absolute()
+    state_dir = _state_dir(options)
     found = examine(python, state_dir)
     wanted = "AB"
     if options.clocks:
@@ -248,11 +248,20 @@ def _with_clocks_tried(
         )
 
 
+def _state_dir(options: argparse.Namespace) -> Path:
+    """Where checks of this folder keep their journals: option, variable, file, default."""
+    from sns_gate.config import read_environment, read_file, resolve
+
+    if options.state_dir:
+        return Path(options.state_dir).absolute()
+    return resolve(read_file(Path.cwd()), read_environment(os.environ)).state_dir.absolute()
+
+
 def restore(options: argparse.Namespace) -> int:
     """Give back clocks whose check is gone."""
-    from sns_gate.clocks import DEFAULT_STATE_DIR, journals, undo
+    from sns_gate.clocks import journals, undo
 
-    folder = Path(options.state_dir or DEFAULT_STATE_DIR)
+    folder = _state_dir(options)
     found = journals(folder)
     if not found:
         sys.stdout.write(f"{folder} holds no journal of pinned clocks: nothing to give back\n")

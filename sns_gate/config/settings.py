@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from sns_gate.stats import MIN_CLUSTERS
 from sns_gate.types import Conclusion, Record
@@ -31,6 +39,14 @@ def _words(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+#: What devices and shards look like, and how that is said.
+_FORMS = {
+    "device": (
+        r"auto|cpu|cuda(:(all|\d{1,3}(,\d{1,3})*))?",
+        "auto, cpu, cuda, cuda:N, cuda:0,1 or cuda:all",
+    ),
+    "shard": (r"[1-9]\d{0,3}/[1-9]\d{0,3}", "I/N, such as 1/3"),
+}
 Share = Annotated[float, BeforeValidator(_share)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 
@@ -58,7 +74,6 @@ class Settings(Record):
     )
     shard: str | None = Field(
         None,
-        pattern=r"^[1-9]\d{0,3}/[1-9]\d{0,3}$",
         description="measure part I of N of the cases, for machines that share the work; see "
         "'sns-gate merge'",
         json_schema_extra={"metavar": "I/N", "of": "revisions"},
@@ -71,7 +86,6 @@ class Settings(Record):
     )
     device: str = Field(
         "auto",
-        pattern=r"^(auto|cpu|cuda(:(all|\d{1,3}(,\d{1,3})*))?)$",
         description="auto, cuda, cuda:N or cpu; auto is CUDA where an NVIDIA driver is present; "
         "cuda:0,1 and cuda:all spread the cases over like GPUs",
         json_schema_extra={"metavar": "DEVICE"},
@@ -223,6 +237,15 @@ class Settings(Record):
                 "measurement gives; use the smallest slowdown that matters to you, 0.005 for 0.5%"
             )
         return values
+
+    @field_validator("device", "shard", mode="before")
+    @classmethod
+    def _in_words(cls, value: object, info: ValidationInfo) -> object:
+        """A pattern teaches nobody what to write."""
+        form, example = _FORMS[str(info.field_name)]
+        if value is not None and not re.fullmatch(form, str(value)):
+            raise ValueError(f"write {example}")
+        return value
 
     @property
     def clock_request(self) -> tuple[int, int | None] | None:

@@ -52,7 +52,8 @@ def read(path: Path) -> GateResult:
 def _whole(text: str) -> str:
     """A result whose end was cut off while it grew, up to its last whole case; any other as it is.
 
-    A check that is killed may leave half a case behind those that it had finished.
+    A check that is killed may leave half a case behind those that it had finished; of a complete
+    result nothing may be missing.
     """
     with contextlib.suppress(ValueError, RecursionError):
         json.loads(text)
@@ -63,7 +64,8 @@ def _whole(text: str) -> str:
         while True:
             _, end = decoder.raw_decode(rest, at + (at > 0))
             at = end
-    return f"{head}{begin}{rest[:at]}{CASES_END.decode()}" if at else text
+    grew = at and '"complete":false' in head
+    return f"{head}{begin}{rest[:at]}{CASES_END.decode()}" if grew else text
 
 
 def _consistent(result: GateResult) -> GateResult:

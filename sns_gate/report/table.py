@@ -27,7 +27,7 @@ STYLES = {
 PLOT_WIDTH = 23
 UNICODE_MARKS = {"edge": "┊", "one": "│", "line": "─", "point": "●", "left": "◂", "right": "▸"}
 ASCII_MARKS = {"edge": ":", "one": "|", "line": "-", "point": "o", "left": "<", "right": ">"}
-_LEAST_CASE_WIDTH, _LEAST_VERDICT_WIDTH = 14, 13
+_LEAST_CASE_WIDTH, _MOST_CASE_WIDTH, _LEAST_VERDICT_WIDTH = 14, 40, 13
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,12 @@ def table(cases: Sequence[CaseResult], console: Console) -> RenderableType:
     """
     marks = ASCII_MARKS if ascii_only(console) else UNICODE_MARKS
     made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    columns = [one for one in _columns(cases, marks) if console.width >= one.needs]
+    longest = max((len(case.id) for case in cases), default=0)
+    # A name is worth more than what may be left out, up to a length.
+    wide = max(0, min(longest, _MOST_CASE_WIDTH) - _LEAST_CASE_WIDTH)
+    columns = [
+        one for one in _columns(cases, marks) if not one.needs or console.width >= one.needs + wide
+    ]
     for one in columns:
         made.add_column(
             one.title,
@@ -74,7 +79,7 @@ def _columns(cases: Sequence[CaseResult], marks: dict[str, str]) -> list[_Column
         ),
         _Column("baseline", lambda case: words.duration(case.baseline_ms), 80, right=True),
         _Column("candidate", lambda case: words.duration(case.candidate_ms), 80, right=True),
-        _Column("speedup [95% interval]", words.speedup, least=len("1.0000 [1.0000, 1.0000]")),
+        _Column("speedup [95% interval]", words.speedup, 55, least=len("1.0000 [1.0000, 1.0000]")),
         _Column(axis, lambda case: plot(case, reach, marks), 120, least=PLOT_WIDTH),
         _Column("detects", words.detects, 100, right=True),
         _Column("mode", lambda case: case.mode or "", 104),

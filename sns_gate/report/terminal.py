@@ -55,6 +55,11 @@ def render(result: GateResult, console: Console, *, quiet: bool = False) -> None
         bad = [case for case in result.cases if words.needs_a_look(case)]
         if bad:
             console.print(table(bad, console))
+        for case in bad:
+            for reason in case.reasons[-1:] if case.speedup is None else ():
+                console.print(
+                    Text(f"{words.plain(case.id)}: {words.plain(reason.text)} [{reason.code}]")
+                )
         console.print(Text(words.headline(result), style=_style(result)))
         return
     console.print()
@@ -125,7 +130,7 @@ def _facts(result: GateResult) -> Text:
     machines = [f"{one.name}: {_machine(one.candidate)}" for one in result.machines]
     alone = f"{result.device}: {_machine(result.candidate.fingerprint)}"
     lines = [
-        f"{words.counts(result.cases)}; tolerance {100 * result.tolerance:g}%",
+        f"{words.counts(result.cases) or 'no case'}; tolerance {100 * result.tolerance:g}%",
         f"baseline {words.revision(result.baseline)}, candidate {words.revision(result.candidate)}"
         + "".join(f", also against {words.revision(one)}" for one in result.further_baselines),
         *(machines or [alone]),

@@ -42,6 +42,8 @@ _NEXT = {
 NOT_AGAIN = "The candidate had uncommitted changes, so nobody else can measure it again."
 _UNITS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (1e-6, "ns"))
 _SHORT_COMMIT = 9
+#: Beyond this a number says no more than that it is large.
+_SHOWN_UP_TO_PCT = 500.0
 
 
 def plain(text: str) -> str:
@@ -66,7 +68,9 @@ def size(count: int) -> str:
 
 def percent(value: float | None) -> str:
     """A percentage with two digits behind the point."""
-    return "" if value is None else f"{value:.2f}%"
+    if value is None:
+        return ""
+    return f"{value:.2f}%" if value < _SHOWN_UP_TO_PCT else f">{_SHOWN_UP_TO_PCT:.0f}%"
 
 
 def detects(case: CaseResult) -> str:
@@ -111,10 +115,10 @@ def _whole_headline(result: GateResult) -> str:
     compared = sum(case.verdict in _COMPARED for case in result.cases)
     worst = _worst(result.cases)
     against = f"than {revision(result.baseline)}"
-    if result.verdict is Outcome.NOTHING_COMPARED or (not compared and not worst):
-        return "Nothing was compared, so this is no pass."
     if not result.complete:
         return f"The check did not finish: {counted(len(result.cases), 'case')} measured."
+    if result.verdict is Outcome.NOTHING_COMPARED or (not compared and not worst):
+        return "Nothing was compared, so this is no pass."
     if result.verdict is Outcome.PASS and not result.accepted:
         return f"No case is slower {against}: {counted(compared, 'case')} compared."
     (kind, count), *others = worst
@@ -168,7 +172,22 @@ def _closer_look(result: GateResult) -> str:
     if result.baseline.commit is None:
         return "measure more finely: add --processes 12"
     case = next(case for case in result.cases if case.verdict is Verdict.SLOWER)
-    return f"measure it alone and more finely: sns-gate check --filter '{case.id}' --processes 12"
+    words = ["sns-gate", "check", *_revisions(result)]
+    if case.against is not None:
+        words += ["--also-against", case.against]
+    plain_id = case.id.removesuffix(f" on {case.machine}").removesuffix(f" against {case.against}")
+    words += ["--filter", plain_id, "--processes", "12"]
+    return f"measure it alone and more finely: {' '.join(map(shlex.quote, words))}"
+
+
+def _revisions(result: GateResult) -> list[str]:
+    """Options that name both revisions again, where they were named."""
+    options = []
+    if not result.baseline.ref.startswith("merge base"):
+        options += ["--baseline", result.baseline.ref]
+    if result.candidate.ref != "working tree":
+        options += ["--candidate", result.candidate.ref]
+    return options
 
 
 def command(result: GateResult) -> str:

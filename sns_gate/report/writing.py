@@ -48,6 +48,11 @@ class ResultFile:
         Raises:
             ResultFileError: the folder takes no file.
         """
+        if self.path.is_dir():
+            raise ResultFileError(
+                f"{self.path} is a folder, so no result can be kept under that name; name a file "
+                f"with --json FILE"
+            )
         try:
             with tempfile.NamedTemporaryFile(dir=self.path.parent, prefix=f".{self.path.name}."):
                 pass

@@ -73,7 +73,11 @@ def _files(root: Path, plan: Plan) -> Iterator[tuple[str, str, str]]:
         yield "pyproject.toml", "", "settings"
     else:
         yield FILE, _template(FILE), "settings"
-    yield ".gitignore", "result.json\n", "what stays out of git, such as a check's result"
+    yield (
+        ".gitignore",
+        "result.json\nbisect.json*\n",
+        "what stays out of git, such as a check's result",
+    )
     package = _own_package(root)
     if not list(root.glob("benchmarks/bench_*.py")):
         call = {"cuda": "torch.softmax(x, -1)", "cpu": "sum(x)"}[kind]

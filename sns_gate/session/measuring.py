@@ -224,7 +224,7 @@ def _first_calls(pair: tuple[Worker, Worker], run: CaseRun, placement: int) -> C
     if placement >= _UNSEEN and run.outputs.poison and compared.wrong is None:
         compared = compare_outputs(pair, run.outputs, seed, run.setup_timeout_s, poison=True)
     if placement >= _UNSEEN and compared.wrong is None:
-        kept = kept_answer(pair, run.outputs, seed, run.setup_timeout_s)
+        kept = kept_answer(pair, seed, run.setup_timeout_s)
         compared = replace(compared, wrong=kept)
     for worker in pair:
         worker.ask(protocol.Release(), protocol.Released, run.setup_timeout_s)

@@ -113,7 +113,8 @@ def _of_blocks(
     """What a case's blocks say, where they can be believed."""
     filled = _filled(base, measured, expected)
     estimate = measured.estimate
-    filled = _with(filled, reasons=(*filled.reasons, *_memory(filled)))
+    more = _memory(filled, case.memory_tolerance)
+    filled = _with(filled, reasons=(*filled.reasons, *more))
     if _takes_more(filled, case.memory_tolerance):
         return CaseOutcome(_with(filled, verdict=Verdict.WRONG, note=MORE_MEMORY), estimate)
     if estimate is None or len(measured.blocks) * 2 < expected.blocks:
@@ -162,9 +163,12 @@ def _filled(base: CaseResult, measured: Measured, expected: Expected) -> CaseRes
     )
 
 
-def _memory(case: CaseResult) -> Iterator[Reason]:
-    """Says how the peak memory of one call has changed, where it has."""
+def _memory(case: CaseResult, tolerance: float | None) -> Iterator[Reason]:
+    """Says how the peak memory of one call has changed, or that nobody measured it."""
     before, after = case.baseline_peak_bytes, case.candidate_peak_bytes
+    if tolerance is not None and before is None:
+        text = "memory is not measured on this device, so its tolerance held nothing to anything"
+        yield Reason(code="memory-unseen", text=text)
     if not before or after is None or abs(after / before - 1) < SAME_MEMORY_SHARE:
         return
     more = "more" if after > before else "less"

@@ -11,7 +11,7 @@ from typing import Any
 
 _DEEPEST, _MOST = 6, 1000
 #: With fewer elements there is nothing to roll between the ends, which a cheat looks at first.
-_FEWEST = 4
+_FEWEST, _FEWEST_WHOLE = 4, 16
 #: Arrays, and elements of each, that are looked at for changes.
 _MOST_SHOWN, _LOOKED_AT = 200, 1 << 12
 #: A sum in another order is no change of an input.
@@ -19,9 +19,9 @@ _MOVED_SHARE = 0.02
 
 
 def renew(call: Callable[[], object]) -> int:
-    """Roll the inner elements of every array and list of floats that a callable holds, in place.
+    """Roll the inner elements of every array and list of numbers that a callable holds, in place.
 
-    One of them is put in its neighbour's place too, so that a sum changes as well as an order.
+    One of them is put in another's place too, so that a sum changes as well as an order.
 
     The values stay of their kind, and an array's version does not move. What a callable reaches by
     its closure, its defaults and its bound arguments is found; how many there were is returned.
@@ -114,22 +114,26 @@ def _rolled(value: Any) -> int:  # noqa: ANN401 (of the user's libraries)
             data = value.data
             flat = data.reshape(-1)
             inner = flat[1:-1].roll(1)
-            inner[0] = inner[1]
+            inner[len(inner) // 2] = inner[0]
             data.copy_(torch.cat([flat[:1], inner, flat[-1:]]).view(data.shape))
             return 1
     elif numpy is not None and isinstance(value, numpy.ndarray):
         if value.dtype.kind == "f" and value.size >= _FEWEST:
             flat = value.reshape(-1)
             inner = numpy.roll(flat[1:-1], 1)
-            inner[0] = inner[1]
+            inner[len(inner) // 2] = inner[0]
             value[...] = numpy.concatenate([flat[:1], inner, flat[-1:]]).reshape(value.shape)
             return 1
-    elif isinstance(value, list) and len(value) >= _FEWEST and _are_floats(value):
-        value[1:-1] = [value[2], *value[2:-1]]
+    elif isinstance(value, list) and len(value) >= _FEWEST and _are_data(value):
+        rolled = [value[-2], *value[1:-2]]
+        rolled[len(rolled) // 2] = rolled[0]
+        value[1:-1] = rolled
         return 1
     return 0
 
 
-def _are_floats(values: list[object]) -> bool:
-    """Whole numbers may be sizes, indices or dimensions, and others would be no input at all."""
-    return all(isinstance(value, float) for value in values[:_MOST])
+def _are_data(values: list[object]) -> bool:
+    """Whether these are numbers to work on: a few whole ones may be sizes or dimensions."""
+    if all(isinstance(value, float) for value in values[:_MOST]):
+        return True
+    return len(values) >= _FEWEST_WHOLE and all(type(value) is int for value in values[:_MOST])
