@@ -83,8 +83,10 @@ def sentence(found: Explanation) -> str:
         held += row.more_us
         if abs(held) >= _MOST_OF_IT * abs(total_us):
             break
-    extra = duration(abs(total_us) / 1e3)
     where = " and ".join(causes)
+    if found.candidate.source == "functions":  # which a profiler slows down many times over
+        return f"the {'extra' if total_us > 0 else 'saved'} time is in {where}"
+    extra = duration(abs(total_us) / 1e3)
     if total_us > 0:
         return f"the extra {extra} under the profiler are in {where}"
     return f"the {extra} less under the profiler are in {where}"

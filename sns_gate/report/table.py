@@ -53,7 +53,8 @@ def table(cases: Sequence[CaseResult], console: Console) -> RenderableType:
     made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     longest = max((len(case.id) for case in cases), default=0)
     # A name is worth more than what may be left out, up to a length.
-    wide = max(0, min(longest, _MOST_CASE_WIDTH) - _LEAST_CASE_WIDTH)
+    named = max(_LEAST_CASE_WIDTH, min(longest, _MOST_CASE_WIDTH, console.width // 3))
+    wide = named - _LEAST_CASE_WIDTH
     columns = [
         one for one in _columns(cases, marks) if not one.needs or console.width >= one.needs + wide
     ]
@@ -63,7 +64,7 @@ def table(cases: Sequence[CaseResult], console: Console) -> RenderableType:
             justify="right" if one.right else "left",
             overflow="fold" if one.fold else "ellipsis",
             no_wrap=not one.fold,
-            min_width=one.least,
+            min_width=named if one.title == "case" else one.least,
         )
     for case in words.ordered(cases):
         made.add_row(*(one.cell(case) for one in columns))
