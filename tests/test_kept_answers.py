@@ -1,0 +1,74 @@
+"""Inputs get other values in place: an answer that was kept for them stays, and is seen."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch  # noqa: TID253 (its tensors are what is renewed)
+
+from sns_gate import protocol
+from sns_gate.protocol import Request
+from sns_gate.session.outputs import kept_answer
+from sns_gate.worker.inputs import renew
+from sns_gate.worker.outputs import write_output
+from tests.test_outputs import Returning
+
+
+@dataclass
+class Answering(Returning):
+    """A worker whose call answers by its inputs, which are renewed when that is asked."""
+
+    numbers: list[float] | None = None
+    answer: Callable[[list[float]], object] = lambda numbers: numbers
+
+    def send(self, request: Request) -> None:
+        assert isinstance(request, protocol.WriteOutput)
+        assert self.numbers is not None
+        numbers = self.numbers
+        if request.renew:
+            assert renew(lambda: numbers) == 1
+        write_output(self.answer(numbers), request.stem)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "kept"),
+    [
+        (sum, sum, False),
+        (sum, lambda _: 10.0, True),
+        (lambda _: 10.0, lambda _: 10.0, False),
+        (sum, lambda numbers: 10.0 + 1e-12 * numbers[1], True),
+        (sum, lambda numbers: {(1.0, 4.0): 10.0}[numbers[0], numbers[-1]], True),
+    ],
+)
+def test_an_answer_that_does_not_follow_its_inputs_is_seen(
+    baseline: Callable[[list[float]], object],
+    candidate: Callable[[list[float]], object],
+    *,
+    kept: bool,
+) -> None:
+    pair = (
+        Answering("baseline", None, numbers=[1.0, 2.0, 3.0, 4.0], answer=baseline),
+        Answering("candidate", None, numbers=[1.0, 2.0, 3.0, 4.0], answer=candidate),
+    )
+    found = kept_answer(pair, 1, 1.0)
+    assert (found is not None) is kept
+
+
+def test_inputs_of_every_kind_are_renewed_wherever_a_callable_holds_them() -> None:
+    tensor, array, numbers = torch.arange(5.0), np.arange(5.0), [1.0, 2.0, 3.0, 4.0]
+    index, names, shape = torch.arange(5), ["a", "b", "c", "d"], [1, 2, 3, 4]
+
+    def call(default: object = array) -> object:
+        return tensor, default, numbers, index, names, shape
+
+    assert renew(functools.partial(call)) == 3
+    assert tensor.tolist() == [0, 3, 3, 2, 4]
+    assert array.tolist() == [0, 3, 3, 2, 4]
+    assert numbers == [1.0, 3.0, 3.0, 4.0]
+    assert (index.tolist(), names) == ([0, 1, 2, 3, 4], ["a", "b", "c", "d"]), "no quantities"
+    assert shape == [1, 2, 3, 4], "whole numbers may be sizes"
+    assert tensor._version == 0
