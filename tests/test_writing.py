@@ -14,6 +14,7 @@ from sns_gate.report import json as result_file
 from sns_gate.report import writing
 from sns_gate.report.writing import ResultFile
 from sns_gate.types import CaseResult, GateResult, Verdict
+from tests.conftest import check, commit
 from tests.test_report import case, result
 
 
@@ -146,3 +147,14 @@ def test_of_a_complete_result_nothing_may_be_missing(tmp_path: Path) -> None:
         file.path.write_bytes(whole[:length])
         with pytest.raises(ResultFileError, match="it was cut off"):
             result_file.read(file.path)
+
+
+def test_a_check_that_comes_to_nothing_puts_the_earlier_result_aside(repository: Path) -> None:
+    commit(repository, {"README": "the same"})
+    earlier = check(repository)
+    assert earlier.result is not None
+    mistyped = check(repository, "--tolerance", "abc")
+    assert mistyped.code == 2
+    assert mistyped.result is None, "no old pass stands for a check that did not happen"
+    assert "the earlier result is kept as result.json.before" in mistyped.err
+    assert result_file.read(repository / "result.json.before") == earlier.result

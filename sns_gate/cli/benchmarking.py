@@ -232,6 +232,8 @@ def _judged(options: argparse.Namespace, run: Callable[[Progress, Save], GateRes
     except BaseException:
         progress.stop()
         file.finish()
+        if aside := file.put_aside():
+            sys.stderr.write(f"sns-gate: the earlier result is kept as {aside.name}\n")
         if file.latest is not None and file.latest.cases:
             render(file.latest, console, quiet=quiet)
         raise

@@ -41,6 +41,7 @@ class ResultFile:
         self._end = 0
         self._rewritten_s, self._rewriting_s = 0.0, 0.0
         self._stale = False
+        self._old: bytes | None = None
 
     def require_writable(self) -> None:
         """Fail before measuring rather than after.
@@ -60,9 +61,23 @@ class ResultFile:
             raise self._cannot(error) from None
 
     def discard_old(self) -> None:
-        """Remove an earlier check's result, which must not stand for one that did not happen."""
+        """Remove an earlier check's result, which must not stand for one that did not happen.
+
+        See ``put_aside`` for where this one comes to nothing.
+        """
         with contextlib.suppress(FileNotFoundError):
+            self._old = self.path.read_bytes()
             self.path.unlink()
+
+    def put_aside(self) -> Path | None:
+        """Keep the removed result under another name; None where nothing was or could be kept."""
+        aside = self.path.with_name(f"{self.path.name}.before")
+        if self.latest is not None or self._old is None:
+            return None
+        with contextlib.suppress(OSError):
+            write_atomically(aside, self._old)
+            return aside
+        return None
 
     def save(self, result: GateResult) -> None:
         """Bring the file up to this result; a full disk keeps what is there and is remembered.

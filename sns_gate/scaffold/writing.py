@@ -75,7 +75,7 @@ def _files(root: Path, plan: Plan) -> Iterator[tuple[str, str, str]]:
         yield FILE, _template(FILE), "settings"
     yield (
         ".gitignore",
-        "result.json\nbisect.json*\n",
+        "result.json*\nbisect.json*\n",
         "what stays out of git, such as a check's result",
     )
     package = _own_package(root)
