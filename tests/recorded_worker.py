@@ -67,11 +67,15 @@ def answer(  # noqa: C901, PLR0911 (one reply a request)
             "warm_ns": ms * 1e6,
         }  # fmt: skip
     if request == "TakeSample":
+        start_ns = time.perf_counter_ns()
         time.sleep(float(os.environ.get("RECORDED_SECONDS", "0")))
+        waited_ns = (
+            time.perf_counter_ns() - start_ns
+        )  # as behind a held queue: no work of anybody's
         mhz = float(Path(os.environ["RECORDED_MHZ"]).read_text())
         return "Sampled", {
             "call_ns": ms * 1e6 * (1 + rng.gauss(0, 0.001)), "device_mhz": mhz + rng.gauss(0, 1),
-            "held_ns": 5e5, "wall_ns": 2_000_000, "involuntary": 0,
+            "held_ns": 5e5 + waited_ns, "wall_ns": 2_000_000, "involuntary": 0,
         }  # fmt: skip
     if request == "WriteOutput":
         Path(body["stem"] + ".json").write_text('{"kind": "float", "text": "1.0"}')

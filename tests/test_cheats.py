@@ -371,6 +371,14 @@ def test_samples_that_a_busy_host_delays_are_not_doubted() -> None:
     assert doubtful(blocks, 1) is None
 
 
+def test_what_the_hosts_own_delays_could_be_is_not_doubted() -> None:
+    """The baseline's least delayed answers lie 60 µs apart from block to block."""
+    uneven = [block((1000, 1000), (1100 + 120 * (n % 2), 1180 + 120 * (n % 2))) for n in range(6)]
+    assert doubtful(uneven, 1) is None
+    even = [block((1000, 1000), (1100, 1300))] * 6
+    assert doubtful(even, 1) is not None
+
+
 def test_a_device_that_is_busy_after_the_region_is_seen_and_its_twin_is_not() -> None:
     def late(baseline: float, candidate: float) -> Reason | None:
         one = block((100, 60), (0, 0)).model_copy(

@@ -18,6 +18,8 @@ from sns_gate.types import SIDES, Block, Reason, Side
 #: pipe takes.
 _SHARE_OF_GAIN, _SHARE_OF_SAMPLE, _FLOOR_US = 0.5, 0.1, 50.0
 _LATE_FLOOR_US = 15.0
+#: Median deviations of the baseline's own blocks that are no sign of anything.
+_NOISES = 4.0
 _FEWEST_BLOCKS = 3
 
 
@@ -37,9 +39,9 @@ def doubtful(blocks: Sequence[Block], calls: int, share: float = _SHARE_OF_SAMPL
         return None
     claimed = {side: _claimed_us(seen, side, calls) for side in SIDES}
     gain = claimed["baseline"] - claimed["candidate"]
-    hidden = _hidden_us(seen, calls)
+    hidden, noise = _hidden_us(seen, calls)
     visible, longest = gain - hidden, max(claimed.values())
-    if hidden <= max(_SHARE_OF_GAIN * abs(gain), share * longest, _FLOOR_US):
+    if hidden <= max(_SHARE_OF_GAIN * abs(gain), share * longest, _FLOOR_US + _NOISES * noise):
         return None
     return Reason(
         code="wall-disagrees",
@@ -76,18 +78,20 @@ def _claimed_us(blocks: Sequence[Block], side: Side, calls: int) -> float:
     return 1e3 * calls * statistics.median(ms for block in blocks for ms in block.counted(side))
 
 
-def _hidden_us(blocks: Sequence[Block], calls: int) -> float:
-    """How much longer beyond their claims the candidate's answers took than the baseline's.
+def _hidden_us(blocks: Sequence[Block], calls: int) -> tuple[float, float]:
+    """How much longer beyond their claims the candidate's answers took, and what of it is noise.
 
     What is hidden is hidden in every block, and what the host does to either side is not: of the
     blocks' differences, each between the least delayed answers of both, all but a quarter are as
-    large as this.
+    large as this. How far the baseline's own blocks lie apart is what the host does.
     """
-    differences = sorted(
-        min(_beyond_us(block, "candidate", calls)) - min(_beyond_us(block, "baseline", calls))
-        for block in blocks
+    baseline, candidate = (
+        [min(_beyond_us(block, side, calls)) for block in blocks] for side in SIDES
     )
-    return differences[len(differences) // 4]
+    differences = sorted(c - b for b, c in zip(baseline, candidate, strict=True))
+    middle = statistics.median(baseline)
+    noise = statistics.median(abs(value - middle) for value in baseline)
+    return differences[len(differences) // 4], noise
 
 
 def _beyond_us(block: Block, side: Side, calls: int) -> list[float]:
