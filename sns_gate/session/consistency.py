@@ -29,8 +29,10 @@ def doubtful(blocks: Sequence[Block], calls: int, share: float = _SHARE_OF_SAMPL
     Args:
         blocks: of one case.
         calls: in a sample.
-        share: of a sample that may go missing: half of what a verdict would turn on.
+        share: of a sample that may go missing: half of what a verdict would turn on, and no more
+            than a tenth.
     """
+    share = min(share, _SHARE_OF_SAMPLE)
     late = _works_on(blocks, share)
     if late is not None:
         return late

@@ -326,7 +326,7 @@ def _alternate(
         rule.estimate(blocks),
         timing.recipe,
         tuple(reasons),
-        doubtful(blocks, timing.recipe.calls * timing.recipe.regions, min(0.1, 2 * run.precision)),
+        doubtful(blocks, timing.recipe.calls * timing.recipe.regions, 2 * run.precision),
     )
 
 
