@@ -8,11 +8,13 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import git
 
 from sns_gate.errors import RevisionError
+from sns_gate.signals import to_its_end
 
 #: Git sets these for hooks and aliases; they would lead our worktrees into the user's own index.
 _LOCAL_VARIABLES = (
@@ -212,7 +214,7 @@ class Repository:
                 )
             yield folder
         finally:
-            self._remove_worktree(folder)
+            to_its_end(partial(self._remove_worktree, folder))
 
     def forget_worktrees(self, ours: Callable[[Path], bool]) -> None:
         """Forget worktrees that killed checks left; the user's, present or away, stay."""

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from sns_gate.signals import to_its_end
+
 _PREFIX = "sns-gate-"
 
 
@@ -23,9 +25,13 @@ def scratch_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        # And what was made beside it: this process's name is in all of them.
-        for own in Path(tempfile.gettempdir()).glob(f"{_PREFIX}{os.getpid()}-*"):
-            shutil.rmtree(own, ignore_errors=True)
+        to_its_end(_remove_own)
+
+
+def _remove_own() -> None:
+    """Remove the folder, and what was made beside it: this process's name is in all of them."""
+    for own in Path(tempfile.gettempdir()).glob(f"{_PREFIX}{os.getpid()}-*"):
+        shutil.rmtree(own, ignore_errors=True)
 
 
 def sweep() -> None:

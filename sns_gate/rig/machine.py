@@ -24,6 +24,7 @@ from sns_gate.session import (
     refuse_unlike,
     summarise,
 )
+from sns_gate.signals import to_its_end
 from sns_gate.telemetry import CpuObserver, Foreigners, GpuObserver, open_gpu, take
 from sns_gate.types import SIDES, EnvironmentFingerprint, RevisionInfo, Side, Verdict
 from sns_gate.workers import WorkerPool
@@ -68,7 +69,7 @@ class Machine:
     ) -> None:
         """Give the clocks back."""
         if self._policy is not None:
-            self._policy.restore()
+            to_its_end(self._policy.restore)
 
     def measure(
         self,

@@ -6,9 +6,12 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil
+
+from sns_gate.signals import to_its_end
 
 _SWEEPS = 20
 
@@ -19,9 +22,13 @@ def nothing_left_in(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        for _ in range(_SWEEPS):
-            if not end_left_behind(lambda path: path.is_relative_to(folder)):
-                break
+        to_its_end(partial(_end_all_in, folder))
+
+
+def _end_all_in(folder: Path) -> None:
+    for _ in range(_SWEEPS):
+        if not end_left_behind(lambda path: path.is_relative_to(folder)):
+            break
 
 
 def end_left_behind(is_left_behind: Callable[[Path], bool]) -> list[str]:

@@ -17,6 +17,7 @@ from sns_gate.errors import (
     WorkerError,
     WorkerHung,
 )
+from sns_gate.signals import to_its_end
 from sns_gate.stats import MIN_CLUSTERS
 from sns_gate.types import SIDES, Reason, Side
 from sns_gate.workers.environment import Launch
@@ -68,7 +69,7 @@ class WorkerPool:
         trace: TracebackType | None,
     ) -> None:
         """Kill every worker."""
-        self.close()
+        to_its_end(self.close)
 
     def workers(self, side: Side) -> list[WorkerProcess]:
         """The living workers of a side, by index."""
