@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sns_gate.types import CaseResult, GateResult
+from sns_gate.types import CaseResult, GateResult, Verdict
 from tests.fake_nvml import build
 
 #: Time that passes whatever else the machine does, so that no verdict rests on fine timing.
@@ -114,13 +114,15 @@ def clean_environment(**extra: str) -> dict[str, str]:
 
 #: Codes of what other work on this machine does to a check, whatever is tested.
 BUSY = {"cpu-contended", "cpu-stolen", "cpu-throttled"}
-BUSY_TRIES = 3
+#: Other load beside which an interval may become too wide.
+BUSY_PCT = 10.0
+BUSY_TRIES = 4
 
 
 def sns_gate(folder: Path, *arguments: str, **environment: str) -> Ran:
     """Run the real command in a folder; ``result.json`` there is read if it is written.
 
-    Where a case is refused because this machine was busy, it is run again, a few times.
+    Where this machine was busy and kept a case from a verdict, it is run again, a few times.
     """
     tries = 1
     while True:
@@ -132,8 +134,10 @@ def sns_gate(folder: Path, *arguments: str, **environment: str) -> Ran:
 
 
 def _was_busy(case: CaseResult) -> bool:
-    refused = case.note in ("tier C", "unconfirmed")
-    return refused and bool(BUSY & {reason.code for reason in case.reasons})
+    if case.note in ("tier C", "unconfirmed"):
+        return bool(BUSY & {reason.code for reason in case.reasons})
+    loads = [block.cpu.other_load_pct or 0.0 for block in case.blocks if block.cpu is not None]
+    return case.verdict is Verdict.INCONCLUSIVE and max(loads, default=0.0) > BUSY_PCT
 
 
 def _run_once(folder: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Ran:

@@ -2,7 +2,8 @@
 
 It is started in the place of the workers' interpreter (``--python``), so nothing in the package
 knows of it. Variables: ``RECORDED_UUID``, ``RECORDED_MHZ`` (a file with the device's clock),
-``RECORDED_SECONDS`` (that a sample takes),
+``RECORDED_SECONDS`` (that a sample takes), ``RECORDED_HELD`` (a file; while it is there, samples of
+all cases but the first two wait, and a file beside it names the process that does),
 ``RECORDED_CASES`` (how many), ``RECORDED_SLOWER`` (the candidate's factor), ``RECORDED_FACTOR`` (a
 file of the revision with its own factor; where it holds no number the worker breaks).
 """
@@ -27,8 +28,15 @@ def main() -> None:
     if "RECORDED_FACTOR" in os.environ:
         text = Path(os.environ["RECORDED_FACTOR"]).read_text()
         factor = float(text) if text[0].isdigit() else math.nan
+    held, placed = Path(os.environ.get("RECORDED_HELD", "")), ""
     for line in sys.stdin:
         request = json.loads(line)
+        if request["type"] == "Place":
+            placed = request["body"]["case"]
+        elif request["type"] == "TakeSample" and placed not in ("case0", "case1"):
+            while held.is_file():
+                held.with_name(f"held-{os.getpid()}").touch()
+                time.sleep(0.01)
         kind, body = answer(request["type"], request["body"], rng, factor)
         sys.stdout.write(json.dumps({"type": kind, "body": body}) + "\n")
         sys.stdout.flush()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import QUICK, check, clean_environment, commit, git, measured
+from tests.moments import ended, held_cases, wait_for, wait_until_held
 
 
 def _start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -41,37 +42,24 @@ def workers_of(gate_pid: int) -> list[int]:
     return sorted(found)
 
 
-def wait_for(text: str, process: subprocess.Popen[str]) -> None:
-    """Read the gate's output until it says this."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        if text in line:
-            return
-    raise AssertionError(f"ended without saying {text}: {process.communicate()}")
-
-
-SLOW_CASES = """
-    import time
-    from sns_gate import benchmark
-    from pkg import work
-
-    @benchmark(params={"n": [1, 2, 3]})
-    def slow(n):
-        return lambda: (work(n), time.sleep(0.004))
-"""
-
-
-def test_a_worker_killed_in_mid_block_breaks_its_case_and_the_rest_is_judged(
-    repository: Path,
-) -> None:
-    commit(repository, {"benchmarks/bench_work.py": SLOW_CASES})
+@pytest.fixture
+def held(repository: Path) -> Path:
+    """A file, and a repository whose check stays in its second case until that file goes."""
+    file = repository.parent / "held"
+    file.touch()
+    commit(repository, {"benchmarks/bench_work.py": held_cases(file)})
     commit(repository, {"README": "the same code"})
-    gate = _start(repository)
-    wait_for("1/3", gate)
-    time.sleep(0.3)
-    victim = workers_of(gate.pid)[0]
-    os.kill(victim, signal.SIGKILL)
-    out, err = gate.communicate(timeout=120)
+    return file
+
+
+def test_a_worker_killed_in_mid_case_breaks_it_and_the_rest_is_judged(
+    repository: Path, held: Path
+) -> None:
+    with ended(_start(repository)) as gate:
+        wait_until_held(held, gate)
+        os.kill(workers_of(gate.pid)[0], signal.SIGKILL)
+        held.unlink()
+        out, err = gate.communicate(timeout=120)
     assert gate.returncode in (1, 3), out + err
     result = json.loads((repository / "result.json").read_text())
     verdicts = [case["verdict"] for case in result["cases"]]
@@ -85,16 +73,14 @@ def test_a_worker_killed_in_mid_block_breaks_its_case_and_the_rest_is_judged(
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_check_leaves_nothing_and_keeps_what_it_measured(
-    repository: Path, number: signal.Signals, code: int
+    repository: Path, held: Path, number: signal.Signals, code: int
 ) -> None:
-    commit(repository, {"benchmarks/bench_work.py": SLOW_CASES})
-    commit(repository, {"README": "the same code"})
-    gate = _start(repository)
-    wait_for("1/3", gate)
-    workers = workers_of(gate.pid)
-    assert len(workers) == 6
-    gate.send_signal(number)
-    out, err = gate.communicate(timeout=60)
+    with ended(_start(repository)) as gate:
+        wait_for("1/3", gate)
+        workers = workers_of(gate.pid)
+        assert len(workers) == 6
+        gate.send_signal(number)
+        out, err = gate.communicate(timeout=60)
     assert gate.returncode == code, out + err
     result = json.loads((repository / "result.json").read_text())
     assert [measured(case) for case in result["cases"]] == [True]
@@ -102,24 +88,22 @@ def test_an_interrupted_check_leaves_nothing_and_keeps_what_it_measured(
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
     assert len(git(repository, "worktree", "list").splitlines()) == 1
     assert not list(repository.parent.glob("sns-gate-*"))
+    assert held.exists()
 
 
 def test_a_killed_gate_takes_its_workers_along_and_the_next_check_sweeps_up(
-    repository: Path,
+    repository: Path, held: Path
 ) -> None:
-    commit(repository, {"benchmarks/bench_work.py": SLOW_CASES})
-    commit(repository, {"README": "the same code"})
-    gate = _start(repository)
-    wait_for("1/3", gate)
-    workers = workers_of(gate.pid)
-    gate.kill()
-    gate.communicate(timeout=10)
+    with ended(_start(repository)) as gate:
+        wait_for("1/3", gate)
+        workers = workers_of(gate.pid)
     deadline = time.monotonic() + 10
     while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
     assert json.loads((repository / "result.json").read_text())["cases"]
+    held.unlink()
     ran = check(repository, "--filter", "n=1", TMPDIR=str(repository.parent))
-    assert ran.verdicts == {"slow[n=1]": "unchanged"}
+    assert ran.unchanged("stays[n=1]")
     assert not list(repository.parent.glob("sns-gate-*"))
     assert len(git(repository, "worktree", "list").splitlines()) == 1

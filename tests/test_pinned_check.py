@@ -16,6 +16,7 @@ import pytest
 from tests.conftest import Ran, clean_environment, commit, git, new_repository, sns_gate
 from tests.contract import contract
 from tests.fake_nvml import FakeNvml, Switch
+from tests.moments import ended, wait_for
 
 PROCESSES = 3
 KILLS = 3
@@ -29,7 +30,7 @@ class Lab:
         self.fake = FakeNvml(library, gpus=2)
         self.gpu = self.fake.gpu(1)
         self.state = folder / "state"
-        self.clock = folder / "mhz"
+        self.clock, self.held = folder / "mhz", folder / "held"
         self.clock.write_text("1500")
         self.python = folder / "python"
         worker = Path(__file__).parent / "recorded_worker.py"
@@ -49,7 +50,7 @@ class Lab:
             "check", "--baseline", "HEAD~1", "--device", "cuda:0", "--processes", str(PROCESSES),
             "--placements", "2", "--python", str(self.python), "--state-dir", str(self.state),
             *(f"--pass-env={n}" for n in ("RECORDED_UUID", "RECORDED_MHZ", "RECORDED_CASES",
-                                          "RECORDED_SLOWER", "FAKE_NVML_STATE")),
+                                          "RECORDED_SLOWER", "RECORDED_HELD", "FAKE_NVML_STATE")),
         )  # fmt: skip
 
     def check(self, *options: str, **variables: str) -> Ran:
@@ -63,6 +64,11 @@ class Lab:
             # A test run in the background hands an ignored SIGINT down; a user's shell does not.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )  # fmt: skip
+
+    def hold(self) -> dict[str, str]:
+        """Variables with which a check stays within its third case until its file goes."""
+        self.held.touch()
+        return {"RECORDED_HELD": str(self.held), "RECORDED_CASES": "6"}
 
     @property
     def untouched(self) -> bool:
@@ -194,29 +200,22 @@ def test_an_exclusive_compute_mode_is_refused_with_the_mend(lab: Lab) -> None:
 
 
 def test_a_second_gate_waits_for_the_gpu_and_says_who_holds_it(lab: Lab, tmp_path: Path) -> None:
-    first = lab.start("--placements", "30", RECORDED_CASES="3")
-    deadline = time.monotonic() + 20
-    while not (lab.state / f"{lab.gpu.uuid}.lock").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    time.sleep(0.3)
-    second = lab.check("--lock-timeout", "0.2", "--json", str(tmp_path / "second.json"))
+    with ended(lab.start(**lab.hold())) as first:
+        wait_for("1/6", first)
+        second = lab.check("--lock-timeout", "0.2", "--json", str(tmp_path / "second.json"))
     assert second.code == 3
     assert f"held by process {first.pid} of " in second.out
     assert "wait for that check" in second.err
-    first.kill()
-    first.communicate()
     assert lab.check().verdicts == {"case0": "unchanged"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_check_gives_the_clocks_back(lab: Lab, number: signal.Signals) -> None:
-    gate = lab.start("--clocks", "1500,500", RECORDED_CASES="20")
-    deadline = time.monotonic() + 20
-    while not lab.gpu.locked_max_mhz and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert lab.gpu.locked_max_mhz == 1500
-    gate.send_signal(number)
-    gate.communicate(timeout=20)
+    with ended(lab.start("--clocks", "1500,500", **lab.hold())) as gate:
+        wait_for("1/6", gate)
+        assert lab.gpu.locked_max_mhz == 1500
+        gate.send_signal(number)
+        gate.communicate(timeout=20)
     assert lab.untouched
 
 
@@ -225,14 +224,12 @@ def test_clocks_and_power_are_given_back_when_the_gate_is_killed_at_any_moment(l
     rng = random.Random(2)
     kills = ALL_KILLS if os.environ.get("SNS_ALL_KILLS") else KILLS
     for _ in range(kills):
-        gate = lab.start("--clocks", "1500,500", RECORDED_CASES="20")
-        deadline = time.monotonic() + 20
-        while not lab.gpu.locked_max_mhz and time.monotonic() < deadline:
-            time.sleep(0.005)
-        time.sleep(rng.uniform(0, 0.5))
-        assert lab.gpu.locked_max_mhz == 1500
-        gate.kill()
-        gate.communicate()
+        with ended(lab.start("--clocks", "1500,500", **lab.hold())):
+            deadline = time.monotonic() + 60
+            while not lab.gpu.locked_max_mhz and time.monotonic() < deadline:
+                time.sleep(0.005)
+            time.sleep(rng.uniform(0, 0.5))
+            assert lab.gpu.locked_max_mhz == 1500
         assert lab.given_back(), lab.fake.writes()
     git(lab.repository, "worktree", "prune")
 

@@ -18,7 +18,7 @@ from sns_gate.config import Settings
 from sns_gate.rig.device import Device, Devices
 from sns_gate.rig.stations import spread
 from tests.conftest import Ran
-from tests.test_endings import wait_for
+from tests.moments import ended, wait_for
 from tests.test_pinned_check import PROCESSES, Lab
 
 CASES = 6
@@ -93,12 +93,12 @@ def test_gpus_that_differ_are_refused(two: TwoGpus) -> None:
 def test_an_interruption_ends_all_of_them_and_keeps_what_was_measured(
     two: TwoGpus, number: signal.Signals, code: int
 ) -> None:
-    gate = two.start("--device", "cuda:0,1", RECORDED_SECONDS="0.02")
-    wait_for("1/6", gate)
-    workers = workers_of(gate.pid)
-    assert len(workers) == 2 * 2 * PROCESSES
-    gate.send_signal(number)
-    out, err = gate.communicate(timeout=60)
+    with ended(two.start("--device", "cuda:0,1", **two.hold())) as gate:
+        wait_for("1/6", gate)
+        workers = workers_of(gate.pid)
+        assert len(workers) == 2 * 2 * PROCESSES
+        gate.send_signal(number)
+        out, err = gate.communicate(timeout=60)
     assert gate.returncode == code, out + err
     kept = json.loads((two.repository / "result.json").read_text())
     assert 1 <= len(kept["cases"]) < CASES
@@ -107,16 +107,18 @@ def test_an_interruption_ends_all_of_them_and_keeps_what_was_measured(
 
 
 def test_a_worker_that_is_lost_on_one_breaks_its_case_alone(two: TwoGpus) -> None:
-    gate = two.start("--device", "cuda:0,1", RECORDED_SECONDS="0.01")
-    wait_for("1/6", gate)
-    time.sleep(0.2)
-    os.kill(workers_of(gate.pid)[0], signal.SIGKILL)
-    out, err = gate.communicate(timeout=60)
+    with ended(two.start("--device", "cuda:0,1", **two.hold())) as gate:
+        wait_for("2/6", gate)
+        while not (waiting := sorted(two.held.parent.glob("held-*"))):
+            time.sleep(0.01)
+        os.kill(int(waiting[0].name.partition("-")[2]), signal.SIGKILL)
+        two.held.unlink()
+        out, err = gate.communicate(timeout=60)
     assert gate.returncode in (0, 1, 3), out + err
     result = json.loads((two.repository / "result.json").read_text())
     verdicts = [case["verdict"] for case in result["cases"]]
-    assert verdicts.count("broken") <= 1
-    assert verdicts.count("unchanged") >= CASES - 1, out
+    assert verdicts.count("broken") == 1
+    assert verdicts.count("unchanged") == CASES - 1, out
 
 
 # ------------------------------------------------------------------ the parts

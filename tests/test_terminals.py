@@ -18,6 +18,7 @@ import pytest
 
 from tests.conftest import QUICK, WORK, check, clean_environment, commit, new_repository
 from tests.leftovers import left_behind, processes_in
+from tests.moments import ended, held_cases
 
 BENCH = """
 from sns_gate import benchmark
@@ -46,7 +47,10 @@ def repository(tmp_path: Path) -> Path:
 def test_a_check_whose_terminal_is_closed_ends_by_it_and_keeps_what_it_measured(
     repository: Path, *, ignored: bool
 ) -> None:
-    tmp = repository.parent / "tmp"
+    tmp, held = repository.parent / "tmp", repository.parent / "held"
+    held.touch()
+    commit(repository, {"benchmarks/bench_square.py": held_cases(held, count=2)})
+    commit(repository, {"README": "the same code"})
     ours, its = pty.openpty()
 
     def take_terminal() -> None:
@@ -56,20 +60,22 @@ def test_a_check_whose_terminal_is_closed_ends_by_it_and_keeps_what_it_measured(
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     gate = subprocess.Popen(
-        COMMAND, cwd=repository, env=clean_environment(TMPDIR=str(tmp), TERM="xterm"),
+        COMMAND, cwd=repository, env=clean_environment(TMPDIR=str(tmp), TERM="xterm"), text=True,
         stdin=its, stdout=its, stderr=its, preexec_fn=take_terminal,  # noqa: PLW1509 (a terminal's first process does so)
     )  # fmt: skip
-    os.close(its)
-    said = b""
-    while b"2/2 square" not in said:  # so that the first is kept
-        said += os.read(ours, 1 << 12)
-    os.close(ours)
-    code = gate.wait(ENDS_WITHIN_S)
-    assert code == 128 + signal.SIGTERM
+    with ended(gate):
+        os.close(its)
+        said = b""
+        while b"stays[n=2]" not in said:  # so that the first is kept
+            said += os.read(ours, 1 << 12)
+        os.close(ours)
+        if ignored:  # then it sees at its next word that nobody hears it
+            held.unlink()
+        assert gate.wait(ENDS_WITHIN_S) == 128 + signal.SIGTERM
     kept = json.loads((repository / "result.json").read_text())
-    assert len(kept["cases"]) in ((1, 2) if ignored else (1,))
-    assert not kept["complete"]
+    assert ignored or (len(kept["cases"]), kept["complete"]) == (1, False)
     assert not left_behind(repository, tmp)
+    held.unlink(missing_ok=True)
     again = check(repository, TMPDIR=str(tmp))
     assert len(again.verdicts) == 2
 
