@@ -80,7 +80,7 @@ def test_an_interrupted_check_leaves_nothing_and_keeps_what_it_measured(
         workers = workers_of(gate.pid)
         assert len(workers) == 6
         gate.send_signal(number)
-        out, err = gate.communicate(timeout=60)
+        out, err = gate.communicate(timeout=120)
     assert gate.returncode == code, out + err
     result = json.loads((repository / "result.json").read_text())
     assert [measured(case) for case in result["cases"]] == [True]

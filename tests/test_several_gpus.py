@@ -98,7 +98,7 @@ def test_an_interruption_ends_all_of_them_and_keeps_what_was_measured(
         workers = workers_of(gate.pid)
         assert len(workers) == 2 * 2 * PROCESSES
         gate.send_signal(number)
-        out, err = gate.communicate(timeout=60)
+        out, err = gate.communicate(timeout=120)
     assert gate.returncode == code, out + err
     kept = json.loads((two.repository / "result.json").read_text())
     assert 1 <= len(kept["cases"]) < CASES
@@ -113,7 +113,7 @@ def test_a_worker_that_is_lost_on_one_breaks_its_case_alone(two: TwoGpus) -> Non
             time.sleep(0.01)
         os.kill(int(waiting[0].name.partition("-")[2]), signal.SIGKILL)
         two.held.unlink()
-        out, err = gate.communicate(timeout=60)
+        out, err = gate.communicate(timeout=120)
     assert gate.returncode in (0, 1, 3), out + err
     result = json.loads((two.repository / "result.json").read_text())
     verdicts = [case["verdict"] for case in result["cases"]]
