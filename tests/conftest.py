@@ -147,7 +147,7 @@ def _run_once(folder: Path, arguments: Sequence[str], environment: Mapping[str, 
         env=clean_environment(**environment),
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=300,
         check=False,
     )
     path = folder / "result.json"

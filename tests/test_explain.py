@@ -17,13 +17,18 @@ from sns_gate.worker.profiling import choices, profile, seen_kernels
 from tests.conftest import check, commit, sns_gate
 from tests.test_report import case
 
-SLOWER = """
+#: It sleeps as well, so that a busy machine does not hide how much slower it became.
+SQUARE = """
+    import time
+
     def square(n):
+        time.sleep(0.001)
         return sum(i * i for i in range(n)) > 0
 
     def work(n):
-        return square(n) and square(n) and square(n)
+        return square(n)
 """
+SLOWER = SQUARE.replace("return square(n)", "return square(n) and square(n) and square(n)")
 
 
 def side(
@@ -204,8 +209,7 @@ def test_a_faster_candidate_whose_launches_vary_is_refused_and_a_steady_one_is_n
 
 
 def test_a_check_says_where_the_time_of_a_slower_case_went(repository: Path) -> None:
-    plain = "\n".join(SLOWER.splitlines()[:3]) + "\n\n    def work(n):\n        return square(n)\n"
-    commit(repository, {"pkg/__init__.py": plain})
+    commit(repository, {"pkg/__init__.py": SQUARE})
     commit(repository, {"pkg/__init__.py": SLOWER})
     ran = check(repository, "--explain", "changed")
     found = ran.case("square[n=2000]")
