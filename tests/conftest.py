@@ -137,7 +137,8 @@ def _was_busy(case: CaseResult) -> bool:
     if case.note in ("tier C", "unconfirmed"):
         return bool(BUSY & {reason.code for reason in case.reasons})
     loads = [block.cpu.other_load_pct or 0.0 for block in case.blocks if block.cpu is not None]
-    return case.verdict is Verdict.INCONCLUSIVE and max(loads, default=0.0) > BUSY_PCT
+    wide = case.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_SLOWER)
+    return wide and max(loads, default=0.0) > BUSY_PCT
 
 
 def _run_once(folder: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Ran:

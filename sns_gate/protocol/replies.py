@@ -74,7 +74,8 @@ class Sampled:
         device_mhz: the device's own clock read behind it, None where there is none.
         held_ns: how long the queue was held, None where it was not.
         wall_ns: the worker's wall time for the whole sample.
-        involuntary: involuntary context switches meanwhile.
+        involuntary: involuntary context switches meanwhile, 0 where the call runs threads of its
+            own, which take turns with each other.
         hold_expired: the hold ran into its limit.
         late_ns: how long the device was still busy after the last region's end, None where that
             cannot be.
