@@ -17,7 +17,7 @@ from sns_gate.errors import RefusedRun
 from sns_gate.types import Record
 
 _SUFFIX = ".lock"
-_POLL_S = 0.5
+_POLL_S = 0.1
 
 
 class Holder(Record):
