@@ -1,7 +1,8 @@
 """Bisections of histories with one planted regression and broken commits: is the right one found?
 
-``python -m studies.bisecting FILE [RECORDED] [LIVE]`` needs no GPU: so many histories with recorded
-workers and a regression of 2%, then so many with real work on the CPU and one of 30%.
+``python -m studies.bisecting FILE [RECORDED] [LIVE] [GPU]``: so many histories with recorded
+workers and a regression of 2%, so many with real work on the CPU and one of 30%, and so many, none
+unless asked for, with a kernel on a GPU and one of 2%.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from studies.machine import describe
 COMMITS, BROKEN = 64, 3
 RECORDED, LIVE = 20, 5
 _WORKER = Path(__file__).resolve().parents[1] / "tests" / "recorded_worker.py"
-_OPTIONS = ("--device", "cpu", "--placements", "2")
+_ON_CPU = ("--device", "cpu", "--placements", "2")
 _BENCH = """from pkg import work
 from sns_gate import benchmark
 
@@ -41,6 +42,17 @@ def work():
         pass
     return True
 """
+_KERNEL = """import torch
+
+arrays = []
+
+
+def work():
+    if not arrays:
+        arrays.extend(torch.ones({size}, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    x, out = arrays
+    return torch.add(x, x, out=out)[:1000]
+"""
 _FOUND = re.compile(r"^(\w+) step (\d+) made case0 slower\.$", re.MULTILINE)
 
 
@@ -49,7 +61,8 @@ def main() -> None:
     file = Path(sys.argv[1])
     counts = [int(text) for text in sys.argv[2:]] or [RECORDED, LIVE]
     kept: dict[str, Any] = {"machine": describe(), "commits": COMMITS, "broken": BROKEN, "runs": []}
-    for kind, count, run in zip(("recorded", "live"), counts, (_recorded, _live), strict=False):
+    kinds = {"recorded": _recorded, "live": _live, "gpu": _on_gpu}
+    for (kind, run), count in zip(kinds.items(), counts, strict=False):
         for seed in range(count):
             with tempfile.TemporaryDirectory() as folder:
                 kept["runs"].append({"kind": kind, "seed": seed, **run(Path(folder), seed)})
@@ -62,15 +75,20 @@ def _recorded(folder: Path, seed: int) -> dict[str, Any]:
     python = folder / "python"
     python.write_text(f"#!/bin/sh\nexec {sys.executable} {_WORKER}\n", encoding="utf-8")
     python.chmod(0o755)
-    options = ("--processes", "4", "--tolerance", "1%", "--python", str(python),
+    options = (*_ON_CPU, "--processes", "4", "--tolerance", "1%", "--python", str(python),
                "--pass-env", "RECORDED_MHZ", "--pass-env", "RECORDED_FACTOR")  # fmt: skip
     variables = {"RECORDED_MHZ": str(folder / "mhz"), "RECORDED_FACTOR": "factor"}
     return _run(folder, seed, _factors(seed, 1.02), options, variables)
 
 
 def _live(folder: Path, seed: int) -> dict[str, Any]:
-    options = ("--processes", "3", "--tolerance", "10%")
+    options = (*_ON_CPU, "--processes", "3", "--tolerance", "10%")
     return _run(folder, seed, _factors(seed, 1.3), options, {}, _written_work)
+
+
+def _on_gpu(folder: Path, seed: int) -> dict[str, Any]:
+    options = ("--device", "cuda:0", "--tolerance", "1%")
+    return _run(folder, seed, _factors(seed, 1.02), options, {}, _written_kernel)
 
 
 def _factors(seed: int, slower: float) -> tuple[int, list[str]]:
@@ -91,6 +109,12 @@ def _written_work(factor: str) -> dict[str, str]:
     return {"pkg.py": _WORK.format(ns=int(200_000 * float(factor)))}
 
 
+def _written_kernel(factor: str) -> dict[str, str]:
+    if factor == "broken":
+        return {"pkg.py": "raise ImportError('broken on purpose')\n"}
+    return {"pkg.py": _KERNEL.format(size=int((64 << 20) * float(factor)))}
+
+
 def _run(
     folder: Path,
     seed: int,
@@ -107,7 +131,7 @@ def _run(
     start_s = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "sns_gate", "bisect", f"HEAD~{COMMITS}", "HEAD", "--case", "case0",
-         "--state", str(folder / "state.json"), "--seed", str(seed), *_OPTIONS, *options],
+         "--state", str(folder / "state.json"), "--seed", str(seed), *options],
         cwd=repository, env={**os.environ, **variables}, capture_output=True,
         text=True, check=False,
     )  # fmt: skip
@@ -137,7 +161,9 @@ def _commit(repository: Path, files: dict[str, str], message: str) -> None:
 def section(kept: dict[str, Any]) -> list[str]:
     """The study's part of the page."""
     rows = []
-    for kind, what in (("recorded", "recorded workers, 2%"), ("live", "real work on the CPU, 30%")):
+    kinds = {"recorded": "recorded workers, 2%", "live": "real work on the CPU, 30%",
+             "gpu": "a kernel on the GPU, 2%"}  # fmt: skip
+    for kind, what in kinds.items():
         runs = [run for run in kept["runs"] if run["kind"] == kind]
         if runs:
             right, most = sum(run["right"] for run in runs), max(run["checks"] for run in runs)
