@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shlex
 import signal
 import subprocess
@@ -13,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from sns_gate.accounts import Account, Streams
 from sns_gate.errors import ConfigError, RevisionError
 from sns_gate.revisions.repository import Repository
 from sns_gate.types import Side
@@ -110,8 +109,17 @@ def build(
     python: Path,
     environment: Mapping[str, str],
     timeout_s: float,
+    account: Account,
 ) -> None:
     """Run the build commands in a revision, each without a shell.
+
+    Args:
+        revision: to build.
+        commands: of it.
+        python: that they may name.
+        environment: of the commands.
+        timeout_s: for each.
+        account: the user that they run as.
 
     Raises:
         ConfigError: a command names an unknown placeholder or is not closed.
@@ -120,7 +128,7 @@ def build(
     places = {"worktree": revision.root, "prefix": revision.prefix, "python": python}
     for command in commands:
         words = _words(command, places)
-        code, output = _run(words, revision, environment, timeout_s)
+        code, output = _run(words, revision, environment, timeout_s, account)
         if code:
             raise RevisionError(
                 f"build of the {revision.side} failed, so it cannot be measured: "
@@ -129,7 +137,11 @@ def build(
 
 
 def _run(
-    words: Sequence[str], revision: Revision, environment: Mapping[str, str], timeout_s: float
+    words: Sequence[str],
+    revision: Revision,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    account: Account,
 ) -> tuple[int, str]:
     """Run one command in a session of its own, which ends with it; a file takes the output.
 
@@ -137,20 +149,12 @@ def _run(
     """
     with tempfile.TemporaryFile() as log:
         try:
-            process = subprocess.Popen(  # noqa: S603 (building the user's code is what was asked)
-                words,
-                cwd=revision.root,
-                env=dict(environment),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            streams = Streams(subprocess.DEVNULL, log, subprocess.STDOUT)
+            process = account.start(words, revision.root, environment, streams)
             try:
                 code = process.wait(timeout_s)
             finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                account.signal(signal.SIGKILL, [-process.pid])
                 process.wait()
         except (OSError, subprocess.TimeoutExpired) as error:
             raise RevisionError(f"build of the {revision.side} could not run: {error}") from None

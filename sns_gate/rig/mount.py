@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from sns_gate import protocol
+from sns_gate.accounts import OWN, Account
 from sns_gate.config import Layers, Settings
 from sns_gate.discovery import PATTERN, find_files
 from sns_gate.errors import NothingCompared, WorkerError
@@ -91,8 +92,10 @@ class Rig:
                 self._launching.variables(side, "build", ()),
                 BUILD_TIMEOUT_S,
             )
-            if self._kept_builds is None:
-                build(*asked)
+            account = self._launching.account
+            if self._kept_builds is None or account is not OWN:
+                _hand_over(self.sides[side], account)
+                build(*asked, account)
             else:
                 self.sides = {**self.sides, side: build_once(*asked, kept=self._kept_builds)}
 
@@ -214,6 +217,13 @@ class Rig:
             for folder in self._folders.values()
             if not any(root.is_relative_to(folder) for root in roots)
         ]
+
+
+def _hand_over(revision: Revision, account: Account) -> None:
+    """Let the user that builds run as write where they write, but for the user's working tree."""
+    account.hand_over(revision.prefix)
+    if not revision.in_place:
+        account.hand_over(revision.root)
 
 
 def _foreign_roots(own: Revision, other: Revision) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import psutil
 
+from sns_gate.accounts import end_marked
+
 _SWEEPS = 20
 
 
@@ -20,7 +22,8 @@ def nothing_left_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         for _ in range(_SWEEPS):
-            if not end_left_behind(lambda path: path.is_relative_to(folder)):
+            own = end_left_behind(lambda path: path.is_relative_to(folder))
+            if not (own or end_marked(folder)):
                 break
 
 

@@ -8,6 +8,7 @@ import selectors
 import signal
 import subprocess
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ import psutil
 from pydantic import TypeAdapter, ValidationError
 
 from sns_gate import protocol
+from sns_gate.accounts import Account, Streams
 from sns_gate.errors import CallRaised, ConfigError, WorkerDied, WorkerError, WorkerHung
 from sns_gate.protocol import Failed, Reply, Request
 from sns_gate.types import Side
@@ -31,16 +33,15 @@ _ADAPTERS: dict[str, TypeAdapter[Reply]] = {
 }
 
 
-def _end_descendants(pid: int) -> int:
+def _end_descendants(account: Account, pid: int) -> int:
     """Kill what this process started, directly or not; how many there were."""
     try:
         victims = psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return 0
     living = [victim for victim in victims if _alive(victim)]
-    for victim in living:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            victim.kill()
+    if living:
+        account.signal(signal.SIGKILL, [victim.pid for victim in living])
     return len(living)
 
 
@@ -61,17 +62,16 @@ class WorkerProcess:
         self.loaded: protocol.Loaded | None = None
         self._log: Path = launch.logs / f"{launch.title}-{index}-{time.monotonic_ns()}.log"
         self._buffer = bytearray()
+        self._account = launch.account
+        self._ended = False
         self.pending = 0
         with self._log.open("wb") as log:
             try:
-                self._process = subprocess.Popen(  # noqa: S603 (the interpreter is the user's)
-                    [*launch.command],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    cwd=launch.folder,
-                    env=launch.variables(index),
-                    start_new_session=True,
+                self._process = launch.account.start(
+                    launch.command,
+                    launch.folder,
+                    launch.variables(index),
+                    Streams(subprocess.PIPE, subprocess.PIPE, log),
                 )
             except OSError as error:
                 raise ConfigError(
@@ -82,7 +82,7 @@ class WorkerProcess:
     @property
     def pid(self) -> int:
         """The process id, as this machine's kernel counts."""
-        return self._process.pid
+        return self._account.process(self._process.pid)
 
     @property
     def alive(self) -> bool:
@@ -144,28 +144,36 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the process and everything it started; harmless where it is already gone."""
-        # Stopped first, so that it starts no more while its descendants are ended.
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGSTOP)
-        for _ in range(_SWEEPS):
-            if not _end_descendants(self.pid):
-                break
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.kill()
-        # A process inside a driver's call may not end for long; nothing here waits for it.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_KILL_S)
+        if not self._ended:
+            self._end()
+            self._ended = True
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
+
+    def lent(self, folder: Path) -> AbstractContextManager[None]:
+        """Let workers write in a folder, whoever they run as, and take away what they leave."""
+        return self._account.lent(folder)
 
     def log_tail(self) -> str:
         """The end of what the worker wrote to its standard error."""
         with contextlib.suppress(OSError):
             return self._log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
         return ""
+
+    def _end(self) -> None:
+        pid = self.pid
+        # Stopped first, so that it starts no more while its descendants are ended.
+        own = [pid] if self.alive else []
+        self._account.signal(signal.SIGSTOP, own)
+        for _ in range(_SWEEPS):
+            if not _end_descendants(self._account, pid):
+                break
+        self._account.signal(signal.SIGKILL, [-self._process.pid, *own])
+        # A process inside a driver's call may not end for long; nothing here waits for it.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_KILL_S)
 
     def _read_line(self, timeout_s: float) -> bytes:
         pipe = self._process.stdout
