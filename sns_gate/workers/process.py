@@ -28,6 +28,20 @@ _POLL_S = 0.5
 _LOG_TAIL_BYTES = 2000
 #: Each sweep ends what the killed ones had started meanwhile.
 _SWEEPS, _KILL_S = 20, 30.0
+#: What a worker that gave no answer in time had not done, and what helps, by the missing answer.
+_STARTING = (
+    "had not opened the device and imported its benchmarks",
+    "mend the import that takes so long, or allow it more than that with --timeout",
+)
+_TOO_LATE: dict[type, tuple[str, str]] = {
+    protocol.Ready: _STARTING,
+    protocol.Loaded: _STARTING,
+    protocol.Sampled: (
+        "had taken no sample, by far longer than its first ones took,",
+        "see what its call waits for, at times",
+    ),
+}
+_SETTING_UP = ("had not answered", "--timeout allows compiling, setting up and a call more")
 _ADAPTERS: dict[str, TypeAdapter[Reply]] = {
     kind.__name__: TypeAdapter(kind) for kind in protocol.REPLIES
 }
@@ -64,6 +78,7 @@ class WorkerProcess:
         self._buffer = bytearray()
         self._account = launch.account
         self._ended = False
+        self._asked_s = time.monotonic()
         self.pending = 0
         with self._log.open("wb") as log:
             try:
@@ -122,12 +137,13 @@ class WorkerProcess:
             pipe.write(protocol.encode(request))
             pipe.flush()
             self.pending += 1
+            self._asked_s = time.monotonic()
         except (BrokenPipeError, ValueError) as error:
             raise self._death() from error
 
     def receive(self, expected: type[_R], timeout_s: float) -> _R:
         """Wait for the reply to the last request; as ``ask``."""
-        reply = self._validated(self._read_line(timeout_s))
+        reply = self._validated(self._read_line(expected, timeout_s))
         self.pending -= 1
         if isinstance(reply, Failed):
             if reply.fatal:
@@ -175,7 +191,7 @@ class WorkerProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_KILL_S)
 
-    def _read_line(self, timeout_s: float) -> bytes:
+    def _read_line(self, expected: type, timeout_s: float) -> bytes:
         pipe = self._process.stdout
         assert pipe is not None  # noqa: S101 (set by Popen above)
         if pipe.closed:
@@ -192,11 +208,10 @@ class WorkerProcess:
                     continue
                 if left <= 0:
                     self.kill()
-                    raise WorkerHung(
-                        self.name,
-                        f"gave no answer within {timeout_s:.0f} s and was killed; --timeout "
-                        f"allows more",
-                    )
+                    what, mend = _TOO_LATE.get(expected, _SETTING_UP)
+                    had_s = time.monotonic() - self._asked_s
+                    text = f"{what} within {had_s:.0f} s and was killed; {mend}"
+                    raise WorkerHung(self.name, text)
                 chunk = os.read(pipe.fileno(), _READ_BYTES)
                 self._buffer += chunk
                 if not chunk or len(self._buffer) > protocol.MAX_LINE_BYTES:
