@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sns_gate import __version__
 from sns_gate.cli import benchmarking, commands
+from sns_gate.cli.nearest import Parser
 from sns_gate.cli.options import (
     DEFAULT_RESULT,
     CheckHelp,
@@ -19,7 +20,7 @@ from sns_gate.cli.options import (
 
 def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
     """The parser; settings, whose import costs time, wait for a command that has them."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="sns-gate",
         description="Times a candidate revision against a freshly timed baseline on the same GPU "
         "and says whether it is slower, how surely, and where it cannot know.",
