@@ -108,6 +108,11 @@ def test_an_option_that_does_not_fit(repository: Path, word: str) -> None:
     )
 
 
+def test_an_interpreter_that_is_none(repository: Path) -> None:
+    ran = sns_gate(repository, "check", *QUICK, "--baseline", "HEAD", "--python", "/bin/ls")
+    clear(ran, 3, "see that /bin/ls is a Python of 3.10 or newer")
+
+
 def test_an_unknown_option_and_no_command(tmp_path: Path) -> None:
     assert sns_gate(tmp_path, "check", "--fast").code == 2
     assert sns_gate(tmp_path).code == 2
