@@ -83,7 +83,9 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
     with (
         scratch_folder() as scratch,
         nothing_left_in(scratch),
-        both_revisions(request.folder, request.baseline, request.candidate, scratch) as sides,
+        both_revisions(
+            request.folder, request.baseline, request.candidate, scratch, request.outputs
+        ) as sides,
     ):
         settings, notes = settle(request, sides)
         _refuse_identical(request, sides)

@@ -35,6 +35,7 @@ def check(options: argparse.Namespace) -> int:
         candidate=options.candidate,
         layers=_layers(options),
         environment=dict(os.environ),
+        outputs=(Path(options.json).resolve(),),
     )
 
     def run(progress: Progress, save: Save) -> GateResult:

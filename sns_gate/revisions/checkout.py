@@ -6,13 +6,14 @@ import shlex
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from sns_gate.accounts import Account, Streams
 from sns_gate.errors import ConfigError, RevisionError
+from sns_gate.revisions.outputs import is_output
 from sns_gate.revisions.repository import Repository
 from sns_gate.types import Side
 
@@ -74,7 +75,12 @@ class Revision:
 
 @contextmanager
 def check_out(
-    repository: Repository, side: Side, ref: str, commit: str | None, folder: Path
+    repository: Repository,
+    side: Side,
+    ref: str,
+    commit: str | None,
+    folder: Path,
+    outputs: Collection[Path] = (),
 ) -> Iterator[Revision]:
     """Bring one side's files into a folder; without a commit, use the working tree as it is.
 
@@ -84,15 +90,20 @@ def check_out(
         ref: what to call it.
         commit: the commit to check out, None for the working tree.
         folder: for the worktree and the build prefix; removed by whoever made it.
+        outputs: files that this run writes, which are no change of the working tree.
     """
     prefix = folder / f"{side}-prefix"
     prefix.mkdir(parents=True)
     home = repository.root
     if commit is None:
         head = repository.resolve("HEAD")
+        tree = repository.tree(head)
+        changed = [f for f in repository.changed_files() if not is_output(home / f, outputs)]
+        untracked = set(repository.untracked_files())
         yield Revision(
-            side, ref, head, repository.tree(head), home, prefix, home, in_place=True,
-            changed_files=repository.changed_files(), untracked_files=repository.untracked_files(),
+            side, ref, head, tree, home, prefix, home, in_place=True,
+            changed_files=tuple(changed),
+            untracked_files=tuple(f for f in changed if f in untracked),
             submodules=repository.submodules(head),
         )  # fmt: skip
         return

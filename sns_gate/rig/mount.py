@@ -36,6 +36,7 @@ class CheckRequest:
         layers: settings above the configuration file.
         environment: the gate's own variables.
         kept_builds: folder of earlier builds to take from and add to, None to build anew.
+        outputs: files that this run writes, absolute.
     """
 
     folder: Path
@@ -44,6 +45,7 @@ class CheckRequest:
     layers: Layers
     environment: Mapping[str, str]
     kept_builds: Path | None = None
+    outputs: tuple[Path, ...] = ()
 
 
 class Rig:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -14,7 +14,11 @@ from sns_gate.types import SIDES, Side
 
 @contextmanager
 def both_revisions(
-    folder: Path, baseline: str | None, candidate: str | None, scratch: Path
+    folder: Path,
+    baseline: str | None,
+    candidate: str | None,
+    scratch: Path,
+    outputs: Collection[Path] = (),
 ) -> Iterator[dict[Side, Revision]]:
     """Check both sides out, and remove their worktrees again.
 
@@ -23,6 +27,7 @@ def both_revisions(
         baseline: reference, None for the merge base with the default branch.
         candidate: reference, None for the working tree as it is.
         scratch: for worktrees and build prefixes.
+        outputs: files that this run writes, which are no change of the candidate's.
 
     Raises:
         RevisionError: a reference names no commit, or git refused.
@@ -39,7 +44,7 @@ def both_revisions(
         yield {
             "baseline": stack.enter_context(check_out(repository, "baseline", ref, base, scratch)),
             "candidate": stack.enter_context(
-                check_out(repository, "candidate", name, commit, scratch)
+                check_out(repository, "candidate", name, commit, scratch, outputs)
             ),
         }
 
