@@ -148,7 +148,8 @@ def _add_list(
         "list",
         help="show the cases, where each is written, and how long they may take",
         description="Shows the cases that a check would measure. No device is needed; times are "
-        "those of the last result, or what a first rotation usually takes.",
+        "those of the last result, or what a first rotation usually takes. Building, starting "
+        "workers, and measuring again what looks slower come on top.",
     )
     listing.set_defaults(run=benchmarking.list_cases)
     listing.add_argument(
