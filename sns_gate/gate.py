@@ -27,7 +27,7 @@ from sns_gate.rig import (
     taken_apart,
     unexplained,
 )
-from sns_gate.rig.heading import dirty, empty_submodules, header, info
+from sns_gate.rig.heading import dirty, empty_submodules, header, info, several_bases
 from sns_gate.rig.machine import short_file
 from sns_gate.session import CaseOutcome, Deadlines, Ledger, PlannedCase, Roster
 from sns_gate.types import (
@@ -93,7 +93,8 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
         rig.build(progress.stage)
         both = info(sides["baseline"]), info(sides["candidate"])
         ledger = Ledger(header(settings, rig.devices.name, *both), save)
-        ledger.disclose((*notes, *dirty(sides["candidate"]), *empty_submodules(sides)))
+        ledger.disclose((*notes, *several_bases(sides["baseline"])))
+        ledger.disclose((*dirty(sides["candidate"]), *empty_submodules(sides)))
         with further_baselines(request, settings, sides, scratch) as (further, same):
             for one in further:
                 one.rig.build(progress.stage, ("baseline",))

@@ -28,7 +28,7 @@ class Earlier:
 
     Attributes:
         seconds: its cases, by id.
-        beside_s: all else in its result's time, None where it did not finish, or where there was none.
+        beside_s: all else in its result's time, None where it did not finish or there was none.
     """
 
     seconds: Mapping[str, float] = field(default_factory=dict)

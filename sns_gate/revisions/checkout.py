@@ -41,6 +41,7 @@ class Revision:
         changed_files: uncommitted changes, empty unless in place.
         untracked_files: of those, the ones that git does not track.
         submodules: folders of the commit's submodules.
+        instead: other commits that were as good a baseline, each with its subject.
     """
 
     side: Side
@@ -54,6 +55,7 @@ class Revision:
     changed_files: tuple[str, ...] = ()
     untracked_files: tuple[str, ...] = ()
     submodules: tuple[str, ...] = ()
+    instead: tuple[str, ...] = ()
 
     @property
     def dirty(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from sns_gate.discovery import PATTERN
@@ -35,14 +36,16 @@ def both_revisions(
     repository = Repository(folder)
     repository.forget_worktrees(is_left_behind)
     commit = repository.resolve(candidate) if candidate else None
+    others: list[str] = []
     if baseline is None:
-        ref, base = repository.default_baseline(commit or "HEAD")
+        ref, (base, *others) = repository.default_baseline(commit or "HEAD")
     else:
         ref, base = baseline, repository.resolve(baseline)
     name = candidate or "working tree"
     with ExitStack() as stack:
+        found = stack.enter_context(check_out(repository, "baseline", ref, base, scratch))
         yield {
-            "baseline": stack.enter_context(check_out(repository, "baseline", ref, base, scratch)),
+            "baseline": replace(found, instead=tuple(map(repository.subject, others))),
             "candidate": stack.enter_context(
                 check_out(repository, "candidate", name, commit, scratch, outputs)
             ),
