@@ -52,9 +52,9 @@ def several_bases(baseline: Revision) -> Iterator[Reason]:
         taken, others = baseline.commit[:9], ", ".join(baseline.instead)
         yield Reason(
             code="several-merge-bases",
-            text=f"the candidate has {1 + len(baseline.instead)} merge bases, as branches that were "
-            f"merged into each other have; {taken} is taken and not {others}, so what came with "
-            f"them counts as the candidate's; choose one with --baseline COMMIT",
+            text=f"the candidate has {1 + len(baseline.instead)} merge bases, as branches that "
+            f"were merged into each other have; {taken} is taken and not {others}, so what came "
+            f"with them counts as the candidate's; choose one with --baseline COMMIT",
         )
 
 
