@@ -244,7 +244,8 @@ def _add_init(added: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "init",
         help="write settings, a first benchmark and the workflows that fit",
         description="Writes what a repository needs to begin with: settings, a first benchmark, "
-        "and workflows for GitHub that measure on your own runner. It never writes over a file.",
+        "and workflows for GitHub that measure on your own runner. It never writes over a file, "
+        "and says how one that is there differs from what is asked.",
         epilog="example: two kinds of runners of a public repository\n  sns-gate init --public "
         "--runner h100=self-hosted,h100 --runner a100=self-hosted,a100",
         formatter_class=argparse.RawDescriptionHelpFormatter,
