@@ -36,7 +36,7 @@ def account_for(name: str | None, python: Path, scratch: Path) -> Account:
         return OWN
     account = _account(_user(name), python, scratch)
     _require_switch(account)
-    scratch.chmod(0o755)
+    account.let_in()
     (scratch / _MARK).write_text(name, encoding="utf-8")
     account.require([scratch, python])
     return account

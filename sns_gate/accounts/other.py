@@ -82,6 +82,10 @@ class Other(Account):
         return {"HOME": str(home if own else folder), "USER": name, "LOGNAME": name}
 
     @abstractmethod
+    def let_in(self) -> None:
+        """Let the user enter the scratch folder."""
+
+    @abstractmethod
     def run(self, script: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a shell's script as the user, from the root folder.
 
@@ -111,8 +115,8 @@ class Other(Account):
         """Let the user read a folder below the scratch folder, whatever the gate's mask is."""
         if folder in self._readable or not folder.is_relative_to(self.scratch):
             return
-        for path in (folder, *(p for p in folder.parents if p.is_relative_to(self.scratch))):
-            _open_up(path)
+        self._let_in(folder)
+        _open_up(folder)
         for inside, folders, files in os.walk(folder):
             for name in (*folders, *files):
                 _open_up(Path(inside, name))
@@ -120,12 +124,22 @@ class Other(Account):
     def _let_in(self, folder: Path) -> None:
         """Open the way to a folder, as far as it lies below the scratch folder."""
         for parent in folder.parents:
-            if parent.is_relative_to(self.scratch):
+            if parent.is_relative_to(self.scratch) and parent != self.scratch:
                 _open_up(parent)
+
+    def remove(self, folder: Path) -> None:
+        """As ``Account``, with the user's own rights, whatever it has put there."""
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            self.run(_REMOVE, str(folder))
 
 
 class Switched(Other):
     """The user as root becomes it: by setuid and setgid."""
+
+    def let_in(self) -> None:
+        """As ``Other``, and nobody but its group."""
+        os.chown(self.scratch, -1, self.user.pw_gid)
+        self.scratch.chmod(0o750)
 
     def run(self, script: str, *words: str) -> subprocess.CompletedProcess[str]:
         """As ``Other``."""
@@ -163,6 +177,13 @@ class Switched(Other):
                 self._own(Path(path, name))
         self._own(folder)
 
+    def remove(self, folder: Path) -> None:
+        """As ``Other``; the folders that are left are root's again, before root works in them."""
+        super().remove(folder)
+        for inside, folders, _ in os.walk(folder):
+            for name in folders:
+                os.chown(Path(inside, name), 0, 0, follow_symlinks=False)
+
     def _own(self, path: Path) -> None:
         os.chown(path, self.user.pw_uid, self.user.pw_gid, follow_symlinks=False)
 
@@ -192,6 +213,10 @@ class ThroughSudo(Other):
         super().__init__(user, scratch)
         self._sudo = ("sudo", "-n", "-u", user.pw_name, "--")
         self._python = python
+
+    def let_in(self) -> None:
+        """As ``Other``, and everybody else, as who is not root has no group of the user's."""
+        self.scratch.chmod(0o755)
 
     def run(self, script: str, *words: str) -> subprocess.CompletedProcess[str]:
         """As ``Other``."""
@@ -230,12 +255,20 @@ class ThroughSudo(Other):
         return pid
 
     def signal(self, number: signal.Signals, pids: Sequence[int]) -> None:
-        """As ``Account``."""
+        """As ``Account``; what sudo itself started is never stopped, as sudo would stop with it."""
+        if number == signal.SIGSTOP:
+            pids = [pid for pid in pids if self._started_by_user(pid)]
         if not pids:
             return
         name = number.name.removeprefix("SIG")
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             self.run(_SEND, name, *map(str, pids))
+
+    def _started_by_user(self, pid: int) -> bool:
+        with contextlib.suppress(psutil.Error):
+            parent = psutil.Process(pid).parent()
+            return parent is not None and parent.uids().real == self.user.pw_uid
+        return False
 
     def hand_over(self, folder: Path) -> None:
         """As ``Account``: a copy that the user makes takes the folder's place."""
@@ -254,11 +287,6 @@ class ThroughSudo(Other):
                 f"{folder} could not be handed over to {self.user.pw_name}: {done.stderr.strip()}; "
                 f"free disk space, or mend what is named"
             )
-
-    def remove(self, folder: Path) -> None:
-        """As ``Account``."""
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            self.run(_REMOVE, str(folder))
 
     def end(self, folder: Path) -> int:
         """As ``Account``."""

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from sns_gate.accounts import remove_marked
 from sns_gate.discovery import PATTERN
 from sns_gate.errors import UsageError
 from sns_gate.revisions import Repository, Revision, check_out, is_left_behind
@@ -44,12 +45,15 @@ def both_revisions(
     name = candidate or "working tree"
     with ExitStack() as stack:
         found = stack.enter_context(check_out(repository, "baseline", ref, base, scratch))
-        yield {
+        sides: dict[Side, Revision] = {
             "baseline": replace(found, instead=tuple(map(repository.subject, others))),
             "candidate": stack.enter_context(
                 check_out(repository, "candidate", name, commit, scratch, outputs)
             ),
         }
+        # First of all at the end: git shall not work, with the gate's rights, in another's folders.
+        stack.callback(remove_marked, scratch)
+        yield sides
 
 
 def benchmark_folders(asked: Path, sides: Mapping[Side, Revision]) -> dict[Side, Path]:

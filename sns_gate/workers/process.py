@@ -27,7 +27,7 @@ _READ_BYTES = 1 << 16
 _POLL_S = 0.5
 _LOG_TAIL_BYTES = 2000
 #: Each sweep ends what the killed ones had started meanwhile.
-_SWEEPS, _KILL_S = 20, 30.0
+_SWEEPS, _KILL_S, _AGAIN_S = 20, 30.0, 1.0
 #: What a worker that gave no answer in time had not done, and what helps, by the missing answer.
 _STARTING = (
     "had not opened the device and imported its benchmarks",
@@ -179,6 +179,21 @@ class WorkerProcess:
         return ""
 
     def _end(self) -> None:
+        deadline_s = time.monotonic() + _KILL_S
+        while True:
+            self._kill_all()
+            # Whoever was only about to become a worker finds nobody to work for, or is met again.
+            if self._process.stdin is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    self._process.stdin.close()
+            # A process inside a driver's call may not end for long; nothing here waits for it.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_AGAIN_S)
+                return
+            if time.monotonic() > deadline_s:
+                return
+
+    def _kill_all(self) -> None:
         pid = self.pid
         # Stopped first, so that it starts no more while its descendants are ended.
         own = [pid] if self.alive else []
@@ -187,9 +202,6 @@ class WorkerProcess:
             if not _end_descendants(self._account, pid):
                 break
         self._account.signal(signal.SIGKILL, [-self._process.pid, *own])
-        # A process inside a driver's call may not end for long; nothing here waits for it.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_KILL_S)
 
     def _read_line(self, expected: type, timeout_s: float) -> bytes:
         pipe = self._process.stdout
