@@ -6,8 +6,8 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import site
-import stat
 import subprocess
 import sys
 import tempfile
@@ -28,6 +28,7 @@ from tests.test_outputs import RANDOM, Returning
 ROOT = Path(__file__).resolve().parents[1]
 #: The gate may run as the first, its workers as the second.
 GATE, WORKER = "nobody", "daemon"
+SUDOER = f"{GATE} by its own sudo"
 BENCH = """
 import os
 import signal
@@ -86,21 +87,35 @@ def square(n):
     subprocess.Popen([sys.executable, "-c", forever], start_new_session=True)
     return lambda: work(n)
 """
-#: A setuid program in sudo's place: it makes the one user the other and nothing else.
+#: A setuid program in sudo's place: it makes the one user the other and nothing else. Like sudo it
+#: is root's, waits for what it started, and stops where that is stopped.
 SUDO = """
 #include <grp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 int main(int count, char **words) {
+    int status;
     if (getuid() != FROM || count < 6 || strcmp(words[1], "-n") || strcmp(words[2], "-u")
         || strcmp(words[4], "--"))
         return 1;
-    if (setgroups(0, NULL) || setgid(GROUP) || setuid(TO)) return 1;
-    clearenv();
-    setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
-    execvp(words[5], words + 5);
-    return 127;
+    if (setresuid(0, 0, 0)) return 1;
+    pid_t child = fork();
+    if (child == 0) {
+        if (setgroups(0, NULL) || setgid(GROUP) || setuid(TO)) return 1;
+        clearenv();
+        setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
+        execvp(words[5], words + 5);
+        _exit(127);
+    }
+    do {
+        if (waitpid(child, &status, WUNTRACED) < 0) return 1;
+        if (WIFSTOPPED(status)) kill(getpid(), SIGSTOP);
+    } while (WIFSTOPPED(status));
+    if (WIFSIGNALED(status)) kill(getpid(), WTERMSIG(status));
+    return WEXITSTATUS(status);
 }
 """
 
@@ -157,13 +172,40 @@ class Place:
                 os.lchown(path, gate.pw_uid, gate.pw_gid)
         self.environment["PATH"] = f"{self.folder}:{self.environment['PATH']}"
 
-    def check(self, python: str, user: str, *options: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+    def start(self, python: str, user: str, *options: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [python, "-m", "sns_gate", "check", *QUICK, "--baseline", "HEAD~1", *options],
             cwd=self.repository, env=self.environment, user=user,
-            group=pwd.getpwnam(user).pw_gid, extra_groups=(), capture_output=True, text=True,
-            timeout=150, check=False,
+            group=pwd.getpwnam(user).pw_gid, extra_groups=(), stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
+
+    def check(self, python: str, user: str, *options: str) -> subprocess.CompletedProcess[str]:
+        gate = self.start(python, user, *options)
+        out, err = gate.communicate(timeout=150)
+        return subprocess.CompletedProcess(gate.args, gate.returncode, out, err)
+
+    def ready(self, gate: str) -> tuple[str, str]:
+        """Interpreters of the gate and of its workers, once the gate may become the workers' user.
+
+        Args:
+            gate: root, the other user with a stand-in for sudo, or with this machine's own sudo.
+        """
+        runs = self.python(WORKER, "import sys; sys.exit(sys.version_info < (3, 10))")
+        if gate == "root":
+            return sys.executable, runs
+        python = self.python(GATE, "import sns_gate.gate")
+        self.through_sudo()
+        program = self.folder / "sudo"
+        if gate == SUDOER:
+            program.unlink()
+            become = ["sudo", "-n", "-u", WORKER, "--", "true"]
+            allowed = f"import subprocess, sys; sys.exit(subprocess.call({become}))"
+            if shutil.which("sudo") is None or not _runs(python, GATE, allowed):
+                pytest.skip(f"no sudo here lets {GATE} become {WORKER}")
+        elif os.statvfs(program).f_flag & os.ST_NOSUID:
+            pytest.skip("programs in /tmp are not given their owner's rights here")
+        return python, runs
 
     @property
     def result(self) -> GateResult:
@@ -172,6 +214,10 @@ class Place:
     def left(self) -> list[str]:
         """Everything that is left of checks."""
         return [*map(str, self.tmp.rglob("*")), *processes_in(self.tmp)]
+
+
+def user_of(gate: str) -> str:
+    return gate.partition(" ")[0]
 
 
 @pytest.fixture
@@ -186,19 +232,14 @@ def place() -> Iterator[Place]:
         shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("gate", ["root", GATE])
+@pytest.mark.parametrize("gate", ["root", GATE, SUDOER])
 def test_workers_of_another_user_reach_nothing_of_the_gates_and_leave_nothing(
     place: Place, gate: str
 ) -> None:
-    runs = place.python(WORKER, "import sys; sys.exit(sys.version_info < (3, 10))")
-    python = place.python(GATE, "import sns_gate.gate") if gate == GATE else sys.executable
-    if gate == GATE:
-        place.through_sudo()
-        if not _may_become_root(place.folder / "sudo"):
-            pytest.skip("programs in /tmp are not given their owner's rights here")
+    python, runs = place.ready(gate)
     build = "{python} -c \"open('built', 'w').close(); open('{prefix}/x.py', 'w').close()\""
     ran = place.check(
-        python, gate, "--worker-user", WORKER, "--python", runs, "--pass-env", "SECRET",
+        python, user_of(gate), "--worker-user", WORKER, "--python", runs, "--pass-env", "SECRET",
         "--candidate", "HEAD", "--build", build,
     )  # fmt: skip
     assert (ran.returncode, len(place.result.cases)) == (3, 2), ran.stdout + ran.stderr
@@ -216,10 +257,28 @@ def test_workers_of_another_user_reach_nothing_of_the_gates_and_leave_nothing(
     assert git(place.repository, "-c", "safe.directory=*", "worktree", "list").count("\n") == 0
 
 
-def _may_become_root(program: Path) -> bool:
-    return not os.statvfs(program).f_flag & os.ST_NOSUID and bool(
-        program.stat().st_mode & stat.S_ISUID
+@pytest.mark.parametrize("gate", ["root", GATE, SUDOER])
+@pytest.mark.parametrize("after_s", [0.9, 1.6, 2.5])
+def test_a_check_that_is_ended_early_leaves_nothing_of_its_other_user(
+    place: Place, gate: str, after_s: float
+) -> None:
+    python, runs = place.ready(gate)
+    ended = place.start(
+        python,
+        user_of(gate),
+        "--worker-user",
+        WORKER,
+        "--python",
+        runs,
+        "--pass-env",
+        "SECRET",
     )
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        ended.wait(after_s)
+    ended.send_signal(signal.SIGTERM)
+    _, said = ended.communicate(timeout=100)
+    assert "Traceback" not in said
+    assert not place.left()
 
 
 def test_a_revision_that_no_build_changes_is_not_the_workers_to_change(place: Place) -> None:
