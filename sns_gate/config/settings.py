@@ -23,8 +23,6 @@ from sns_gate.types import Conclusion, Record
 DEFAULT_STATE_DIR = Path("/tmp/sns-gate-state")  # noqa: S108 (sticky; journals are checked for their owner)
 
 _LONGEST_S = 7 * 24 * 3600.0
-#: Twelve workers that import torch at once take tens of seconds, whatever a call may take.
-_LEAST_START_S = 300.0
 
 
 def _share(value: object) -> object:
@@ -157,8 +155,15 @@ class Settings(Record):
         gt=0,
         le=_LONGEST_S,
         description="seconds that compiling, setting up or calling one case may take before it is "
-        "broken; starting workers, which imports torch and the benchmarks, may take "
-        f"{_LEAST_START_S:.0f} at least",
+        "broken",
+        json_schema_extra={"metavar": "SECONDS"},
+    )
+    start_timeout: float = Field(
+        300.0,
+        gt=0,
+        le=_LONGEST_S,
+        description="seconds that all workers together may take to open the device and to import "
+        "torch and the benchmarks",
         json_schema_extra={"metavar": "SECONDS"},
     )
     clocks: str | None = Field(
@@ -266,11 +271,6 @@ class Settings(Record):
             return None
         mhz, _, watts = self.clocks.partition(",")
         return int(mhz), int(watts) if watts else None
-
-    @property
-    def start_timeout_s(self) -> float:
-        """What workers may take to open the device and to import torch and the benchmarks."""
-        return max(self.timeout, _LEAST_START_S)
 
     @property
     def part(self) -> tuple[int, int]:

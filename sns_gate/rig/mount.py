@@ -113,7 +113,7 @@ class Rig:
             side: self._launching.launch(side, name, self._code(side), loads[side], device)
             for side in SIDES
         }
-        return WorkerPool(launches, processes, self.settings.start_timeout_s)
+        return WorkerPool(launches, processes, self.settings.start_timeout)
 
     def reference_pool(self, name: str, processes: int, device: Device) -> WorkerPool:
         """Workers that all run the candidate's code, the baseline's side its references."""
@@ -128,7 +128,7 @@ class Rig:
             )
             for side in SIDES
         }
-        return WorkerPool(launches, processes, self.settings.start_timeout_s)
+        return WorkerPool(launches, processes, self.settings.start_timeout)
 
     @contextmanager
     def baseline_cases(self) -> Iterator[Callable[[], protocol.Loaded | None]]:
@@ -153,7 +153,7 @@ class Rig:
         load = protocol.Load(tuple(map(str, files)), (None,) * len(files))
         launch = self._launching.listing(side, self._code(side), load)
         lister = WorkerProcess(launch, 0)
-        timeout_s = self.settings.start_timeout_s
+        timeout_s = self.settings.start_timeout
 
         def listed() -> protocol.Loaded:
             lister.ask(launch.hello, protocol.Ready, timeout_s)

@@ -31,7 +31,7 @@ _SWEEPS, _KILL_S, _AGAIN_S = 20, 30.0, 1.0
 #: What a worker that gave no answer in time had not done, and what helps, by the missing answer.
 _STARTING = (
     "had not opened the device and imported its benchmarks",
-    "mend the import that takes so long, or allow it more than that with --timeout",
+    "mend the import that takes so long, or allow more with --start-timeout",
 )
 _TOO_LATE: dict[type, tuple[str, str]] = {
     protocol.Ready: _STARTING,
