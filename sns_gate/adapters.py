@@ -150,6 +150,7 @@ def _captured_from_triton(run: Callable[[], object]) -> Callable[[], object]:
 def pytest_benchmarks(
     *files: str,
     names: Sequence[str] = (),
+    without: Sequence[str] = (),
     **options: Any,  # noqa: ANN401 (as @benchmark takes them)
 ) -> None:
     """Make cases of the tests in these files that have pytest-benchmark's ``benchmark`` fixture.
@@ -157,15 +158,17 @@ def pytest_benchmarks(
     ``@pytest.mark.parametrize`` gives parameters. Fixtures of the file itself, and of a
     ``conftest.py`` beside it, are made where they take no parameters; what a test hands to
     ``benchmark`` is what is timed, and its assertions are not run. Tests marked ``skip``, and
-    tests in classes, are left out.
+    tests in classes, are left out. A test that needs what only pytest has, such as ``tmp_path``, is
+    one case that is broken and says so; the others are taken.
 
     Args:
         files: paths, relative to the benchmark file that calls this.
         names: of tests to take (default: all).
+        without: names of tests to leave out.
         options: of ``@benchmark``, such as ``tolerance``.
 
     Raises:
-        ValueError: no such test is in the files, or a fixture of one is unknown.
+        ValueError: no such test is in the files.
     """
     caller = inspect.stack()[1].filename
     folder = os.path.dirname(os.path.abspath(caller))  # noqa: PTH100, PTH120 (strings, as sys.path has)
@@ -174,7 +177,7 @@ def pytest_benchmarks(
         module = _loaded(os.path.normpath(os.path.join(folder, file)))  # noqa: PTH118
         fixtures = _fixtures(module)
         for name, test in list(vars(module).items()):
-            taken = name.startswith("test") and (not names or name in names)
+            taken = name.startswith("test") and (not names or name in names) and name not in without
             skipped = any(mark.name == "skip" for mark in getattr(test, "pytestmark", []))
             if skipped:
                 continue
@@ -238,15 +241,13 @@ def _register_test(
     test: Callable[..., Any], fixtures: Mapping[str, Callable[..., Any]], options: Mapping[str, Any]
 ) -> None:
     marks = getattr(test, "pytestmark", [])
-    params = dict(_parameter_set(mark) for mark in marks if mark.name == "parametrize")
-    known = {name for key in params for name in key.split(",")} | {"benchmark", *fixtures}
-    unknown = [name for name in _parameters(test) if name not in known]
-    if unknown:
-        raise ValueError(
-            f"{test.__name__} needs the fixture '{unknown[0]}', which neither its file nor the "
-            f"conftest.py beside it defines; take the other tests with names=[...], and write that "
-            f"case with @sns_gate.benchmark"
-        )
+    try:
+        params = dict(_parameter_set(mark) for mark in marks if mark.name == "parametrize")
+        known = {name for key in params for name in key.split(",")} | {"benchmark"}
+        _require_fixtures(test, known, fixtures)
+    except (ValueError, TypeError, LookupError) as error:
+        _register_broken(test, error, options)
+        return
 
     def setup(**chosen: object) -> Callable[[], object]:
         return _captured_from_test(test, _unpacked(chosen), fixtures)
@@ -254,14 +255,50 @@ def _register_test(
     _register(setup, test, test.__name__, params, options)
 
 
+def _register_broken(
+    test: Callable[..., Any], error: Exception, options: Mapping[str, Any]
+) -> None:
+    """One case of a test that cannot be taken, so that the others can and it is not left unseen."""
+    text = (
+        f"{test.__name__} cannot be taken from pytest: {error}; leave it out with "
+        f"without=['{test.__name__}'], and write that case with @sns_gate.benchmark"
+    )
+
+    def setup() -> Callable[[], object]:
+        raise ValueError(text)
+
+    _register(setup, test, test.__name__, {}, options)
+
+
+def _require_fixtures(
+    function: Callable[..., Any], known: set[str], fixtures: Mapping[str, Callable[..., Any]]
+) -> None:
+    """Refuse a test, or a fixture that it needs, whose own fixtures cannot be made.
+
+    Raises:
+        ValueError: one is defined in no file that is read.
+    """
+    for name in _parameters(function):
+        if name in known:
+            continue
+        if name not in fixtures:
+            raise ValueError(
+                f"{function.__name__} needs the fixture '{name}', which neither its file nor the "
+                f"conftest.py beside it defines"
+            )
+        _require_fixtures(fixtures[name], known | {name}, fixtures)
+
+
 def _parameter_set(mark: Any) -> tuple[str, list[_Values]]:  # noqa: ANN401
     """The names of one ``parametrize`` and the values of each of its sets."""
-    names, values = mark.args[0], mark.args[1]
+    names, values = (
+        mark.args[place] if len(mark.args) > place else mark.kwargs[key]
+        for place, key in enumerate(("argnames", "argvalues"))
+    )
     split = [n.strip() for n in names.split(",")] if isinstance(names, str) else list(names)
     if mark.kwargs.get("indirect"):
         raise ValueError(
-            f"'{names}' is parametrized indirectly, through fixtures, which only pytest itself can "
-            f"do; write that case with @sns_gate.benchmark"
+            f"'{names}' is parametrized indirectly, through fixtures, which only pytest itself does"
         )
     rows = []
     for number, value in enumerate(values):

@@ -27,7 +27,7 @@ from sns_gate.rig import (
     taken_apart,
     unexplained,
 )
-from sns_gate.rig.heading import dirty, empty_submodules, header, info
+from sns_gate.rig.heading import dirty, empty_submodules, header, info, several_bases
 from sns_gate.rig.machine import short_file
 from sns_gate.session import CaseOutcome, Deadlines, Ledger, PlannedCase, Roster
 from sns_gate.types import (
@@ -83,7 +83,9 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
     with (
         scratch_folder() as scratch,
         nothing_left_in(scratch),
-        both_revisions(request.folder, request.baseline, request.candidate, scratch) as sides,
+        both_revisions(
+            request.folder, request.baseline, request.candidate, scratch, request.outputs
+        ) as sides,
     ):
         settings, notes = settle(request, sides)
         _refuse_identical(request, sides)
@@ -91,7 +93,8 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
         rig.build(progress.stage)
         both = info(sides["baseline"]), info(sides["candidate"])
         ledger = Ledger(header(settings, rig.devices.name, *both), save)
-        ledger.disclose((*notes, *dirty(sides["candidate"]), *empty_submodules(sides)))
+        ledger.disclose((*notes, *several_bases(sides["baseline"])))
+        ledger.disclose((*dirty(sides["candidate"]), *empty_submodules(sides)))
         with further_baselines(request, settings, sides, scratch) as (further, same):
             for one in further:
                 one.rig.build(progress.stage, ("baseline",))

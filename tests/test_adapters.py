@@ -144,27 +144,56 @@ def test_each_set_of_parameters_of_a_test_is_a_case(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tests", "said"),
-    [
-        ("def test_a(benchmark, tmp_path):\n    pass\n", "needs the fixture 'tmp_path'"),
-        ("def test_a():\n    pass\n", "hold no test with a 'benchmark' fixture"),
-        (
-            "import pytest\n@pytest.mark.skip\ndef test_a(benchmark):\n    pass\n",
-            "hold no test with a 'benchmark' fixture",
-        ),
-        (
-            (
-                "import pytest\n@pytest.mark.parametrize('n', [1], indirect=True)\n"
-                "def test_a(benchmark, n):\n    pass\n"
-            ),
-            "parametrized indirectly",
-        ),
-    ],
-)
-def test_what_a_test_needs_and_is_not_there_is_said(here: Path, tests: str, said: str) -> None:
+    "tests",
+    ["def test_a():\n    pass\n",
+     "import pytest\n@pytest.mark.skip\ndef test_a(benchmark):\n    pass\n"],
+)  # fmt: skip
+def test_a_file_without_a_test_to_take_is_said(here: Path, tests: str) -> None:
     write(here, {"tests/test_perf.py": tests})
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match="hold no test with a 'benchmark' fixture"):
         loaded(here, ADAPTED)
+
+
+#: Tests that only pytest itself can run, and what is said of each.
+FOREIGN = {
+    "def test_a(benchmark, tmp_path):\n    pass\n": "test_a needs the fixture 'tmp_path'",
+    "@pytest.fixture\ndef place(tmp_path):\n    return 1\n\ndef test_a(benchmark, place):\n"
+    "    pass\n": "place needs the fixture 'tmp_path'",
+    "@pytest.fixture(params=[1])\ndef one(request):\n    return 1\n\n"
+    "def test_a(benchmark, one):\n    pass\n": "one needs the fixture 'request'",
+    "@pytest.mark.parametrize('n', [1], indirect=True)\ndef test_a(benchmark, n):\n"
+    "    pass\n": "parametrized indirectly",
+    "@pytest.mark.parametrize('n, m', [1])\ndef test_a(benchmark, n, m):\n"
+    "    pass\n": "cannot be taken from pytest",
+}
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_a_test_that_pytest_alone_can_run_is_a_broken_case_and_the_others_are_taken(
+    here: Path, foreign: str
+) -> None:
+    tests = f"import pytest\n{foreign}\ndef test_b(benchmark):\n    benchmark(int)\n"
+    write(here, {"tests/test_perf.py": tests})
+    cases = {case.id: case for case in loaded(here, ADAPTED)}
+    assert set(cases) == {"test_a", "test_b"}
+    assert cases["test_b"].build("cpu")() == 0
+    with pytest.raises(ValueError, match=FOREIGN[foreign]) as caught:
+        cases["test_a"].build("cpu")
+    assert "without=['test_a']" in str(caught.value)
+    left = ADAPTED.replace(")", ", without=['test_a'])")
+    assert [case.id for case in loaded(here, left)] == ["test_b"]
+
+
+def test_parameters_may_be_given_by_name(here: Path) -> None:
+    tests = """
+        import pytest
+
+        @pytest.mark.parametrize(argnames="n", argvalues=[1, 2])
+        def test_named(benchmark, n):
+            benchmark(lambda: n)
+    """
+    write(here, {"tests/test_perf.py": tests})
+    assert [case.build("cpu")() for case in loaded(here, ADAPTED)] == [1, 2]
 
 
 def test_values_without_a_text_of_their_own_are_named_by_their_place(here: Path) -> None:
@@ -192,12 +221,15 @@ def test_a_test_that_hands_nothing_over_is_said(here: Path) -> None:
 
 def test_tests_of_a_repository_are_judged_on_both_revisions(repository: Path) -> None:
     adapted = ADAPTED.replace("tests/", "../tests/")
-    commit(repository, {"tests/test_perf.py": TESTS, "tests/conftest.py": CONFTEST,
+    foreign = TESTS + "\n    def test_files(benchmark, tmp_path):\n        pass\n"
+    commit(repository, {"tests/test_perf.py": foreign, "tests/conftest.py": CONFTEST,
                         "benchmarks/bench_tests.py": adapted})  # fmt: skip
     slow = (repository / "pkg/__init__.py").read_text().replace("5e-7", "25e-7")
     commit(repository, {"pkg/__init__.py": slow})
-    ran = check(repository, "--filter", "test_pedantic")
-    assert ran.verdicts == {"test_pedantic": "slower"}, ran.out + ran.err
+    ran = check(repository, "--filter", "test_pedantic", "--filter", "test_files")
+    expected = {"test_pedantic": "slower", "test_files": "broken"}
+    assert ran.verdicts == expected, ran.out + ran.err
+    assert "test_files needs the fixture 'tmp_path'" in ran.case("test_files").reasons[0].text
     assert ran.result is not None
     assert ran.result.baseline.loaded == ("pkg/__init__.py",)
     assert ran.case("test_pedantic").file == "tests/test_perf.py"

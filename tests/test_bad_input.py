@@ -108,9 +108,34 @@ def test_an_option_that_does_not_fit(repository: Path, word: str) -> None:
     )
 
 
+def test_an_interpreter_that_is_none(repository: Path) -> None:
+    ran = sns_gate(repository, "check", *QUICK, "--baseline", "HEAD", "--python", "/bin/ls")
+    clear(ran, 3, "see that /bin/ls is a Python of 3.10 or newer")
+
+
 def test_an_unknown_option_and_no_command(tmp_path: Path) -> None:
     assert sns_gate(tmp_path, "check", "--fast").code == 2
     assert sns_gate(tmp_path).code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [("chek", "check"), ("check --procceses 3", "--processes"),
+     ("check --baselin=HEAD --tolerence=1%", "--tolerance"), ("bisect a b --cse x", "--case"),
+     ("list --fliter x", "--filter"), ("--verison", "--version"), ("init --device cud", "cuda"),
+     ("merge a --jsn x", "--json"), ("completion bsh", "bash")],
+)  # fmt: skip
+def test_a_mistyped_word_names_the_nearest(tmp_path: Path, words: str, meant: str) -> None:
+    ran = sns_gate(tmp_path, *words.split())
+    assert (ran.code, ran.out) == (2, "")
+    assert f"did you mean '{meant}'?" in ran.err
+    assert "--help' lists what there is" in ran.err
+
+
+def test_a_word_that_is_near_none_has_no_suggestion(tmp_path: Path) -> None:
+    ran = sns_gate(tmp_path, "check", "--zzzzqq")
+    assert ran.code == 2
+    assert "unrecognized arguments: --zzzzqq ('sns-gate check --help'" in ran.err
 
 
 def test_a_device_that_is_not_there_is_refused(repository: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from pathlib import Path
 
 from sns_gate.session.blocks import PAIRS
@@ -306,6 +307,13 @@ def test_a_worker_that_hangs_is_killed_at_its_time_limit(repository: Path) -> No
     assert ran.verdicts == {"square[n=2000]": "unchanged", "stuck": "broken"}
     assert ran.case("stuck").reasons[0].code == "worker-hung"
     assert "within 3 s" in ran.case("stuck").reasons[0].text
+
+
+def test_the_time_limit_of_a_case_is_not_that_of_importing_its_file(repository: Path) -> None:
+    bench = "import time\n\ntime.sleep(4)\n" + textwrap.dedent(BENCH)
+    commit(repository, {"benchmarks/bench_work.py": bench})
+    ran = check(repository, "--timeout", "3")
+    assert ran.unchanged("square[n=2000]"), ran.out + ran.err
 
 
 def test_benchmarks_that_print_exit_and_leave_threads_do_no_harm(repository: Path) -> None:

@@ -15,18 +15,24 @@ from sns_gate.clocks import ClockLockError
 from sns_gate.clocks import helper as clock_helper
 from sns_gate.doctor import Diagnosis, try_clocks
 from sns_gate.types import GateResult, MeasurementTier
-from tests.conftest import clean_environment
+from tests.conftest import clean_environment, sns_gate
 from tests.fake_nvml import FakeNvml, Switch
 
 HEALTHY = Switch.ECC | Switch.PERSISTENCE
+
+
+def stand_in(python: Path, torch: str, version: str = "3 11") -> None:
+    """An interpreter that says this of its torch and of itself."""
+    asked = f"case $2 in *version_info*) echo {version};; *) echo '{torch}';; esac"
+    python.write_text(f"#!/bin/sh\n{asked}\n")
+    python.chmod(0o755)
 
 
 @pytest.fixture
 def fake(library: Path, tmp_path: Path) -> FakeNvml:
     # Stands in for an interpreter whose torch can use the GPU.
     python = tmp_path / "python"
-    python.write_text('#!/bin/sh\necho \'["2.11.0", "13.0", true]\'\n')
-    python.chmod(0o755)
+    stand_in(python, '["2.11.0", "13.0", true]')
     return FakeNvml(library, gpus=1)
 
 
@@ -92,9 +98,29 @@ def test_a_driver_that_is_not_loaded_stops(fake: FakeNvml, tmp_path: Path) -> No
 
 
 def test_a_torch_that_cannot_use_the_gpu_stops(fake: FakeNvml, tmp_path: Path) -> None:
-    (tmp_path / "python").write_text("#!/bin/sh\necho '[\"2.11.0+cpu\", null, false]'\n")
+    stand_in(tmp_path / "python", '["2.11.0+cpu", null, false]')
     code, found = doctor(tmp_path, fake)
     assert (code, point(found, "torch")["health"]) == (3, "stops")
+
+
+@pytest.mark.parametrize("name", ["/bin/ls", "/bin/true", "/bin/echo", "/etc/passwd", "/", "/gone"])
+def test_an_interpreter_that_is_none_is_refused_as_such(tmp_path: Path, name: str) -> None:
+    ran = sns_gate(tmp_path, "doctor", "--python", name, "--state-dir", str(tmp_path))
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{name} is no Python that can be run" in ran.err
+    assert "--python FILE" in ran.err
+
+
+def test_an_interpreter_that_is_too_old_for_workers_stops(tmp_path: Path) -> None:
+    stand_in(tmp_path / "python", '["2.1", null, false]', "3 9")
+    code, found = doctor(tmp_path, None)
+    assert (code, point(found, "python")["health"]) == (3, "stops")
+
+
+def test_a_torch_that_cannot_be_imported_is_not_called_absent(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('libcudart is missing')")
+    _, found = doctor(tmp_path, None, PYTHONPATH=str(tmp_path))
+    assert "cannot be imported (ImportError: libcudart is missing)" in point(found, "torch")["text"]
 
 
 def test_a_left_journal_is_named_with_its_mend(fake: FakeNvml, tmp_path: Path) -> None:

@@ -162,6 +162,30 @@ def test_pointers_to_large_files_are_files_and_a_filter_that_is_missing_is_named
     assert not left_behind(repository, tmp)
 
 
+def test_of_several_merge_bases_the_one_taken_and_the_others_are_named(
+    tmp_path: Path, tmp: Path
+) -> None:
+    repository = new_repository(tmp_path / "r", FILES)
+    git(repository, "checkout", "--quiet", "-b", "topic")
+    topic = commit(repository, {"topic": "1"}, "on the topic")
+    git(repository, "checkout", "--quiet", "main")
+    main = commit(repository, {"main": "1"}, "on the main branch")
+    git(repository, "merge", "--quiet", "--no-edit", topic)
+    git(repository, "checkout", "--quiet", "topic")
+    git(repository, "merge", "--quiet", "--no-edit", main)
+    commit(repository, {"README": "more"})
+    ran = sns_gate(repository, "check", *QUICK, TMPDIR=str(tmp))
+    judged(ran)
+    assert ran.result is not None
+    said = {reason.code: reason.text for reason in ran.result.disclosures}["several-merge-bases"]
+    taken, other = (topic, main) if ran.result.baseline.commit == topic else (main, topic)
+    assert f"{taken[:9]} is taken and not {other[:7]}" in said
+    assert "--baseline COMMIT" in said
+    assert said.split(",")[0] in " ".join(ran.out.split())
+    named = sns_gate(repository, "check", *QUICK, "--baseline", other, TMPDIR=str(tmp))
+    assert "several-merge-bases" not in {r.code for r in named.result.disclosures}  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("damage", ["index", "tree"])
 def test_a_damaged_repository_is_named_with_gits_own_words(tmp_path: Path, damage: str) -> None:
     repository = new_repository(tmp_path / "r", FILES)

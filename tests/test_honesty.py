@@ -191,7 +191,7 @@ def test_a_file_that_ends_its_worker_is_named_and_the_others_go_on(
     repository: Path, fatal: str, timeout_s: int
 ) -> None:
     commit(repository, {"benchmarks/bench_fatal.py": fatal + "\n", "pkg/__init__.py": FASTER})
-    ran = check(repository, "--timeout", str(timeout_s))
+    ran = check(repository, "--start-timeout", str(timeout_s))
     assert ran.verdicts == {CASE: "faster", "bench_fatal.py": "broken"}, ran.out + ran.err
     assert ran.code != 0
 

@@ -74,6 +74,35 @@ def test_nothing_that_is_there_is_written_over(tmp_path: Path) -> None:
     assert "kept   sns-gate.toml" in again.out
 
 
+def test_what_stays_and_is_not_what_was_asked_for_is_said_with_the_difference(
+    tmp_path: Path,
+) -> None:
+    repository = fresh(tmp_path / "new")
+    (repository / ".gitignore").write_text("result.json*\n")
+    first = sns_gate(repository, "init")
+    assert "+bisect.json*" in first.out
+    assert "+result.json*" not in first.out
+    same = sns_gate(repository, "init")
+    assert "runs-on" not in same.out
+    other = sns_gate(repository, "init", "--runner", "fast")
+    assert "differs from what is asked" in other.out
+    assert "-    runs-on: [self-hosted, gpu]" in other.out
+    assert "+    runs-on: [fast]" in other.out
+    assert "remove it and run this command again" in other.out
+    (repository / ".github/workflows/sns-gate.yml").unlink()
+    assert "runs-on" not in sns_gate(repository, "init", "--runner", "fast").out
+    assert "runs-on: [fast]" in (repository / ".github/workflows/sns-gate.yml").read_text()
+
+
+def test_a_workflow_of_other_options_that_still_runs_is_named(tmp_path: Path) -> None:
+    repository = fresh(tmp_path / "new")
+    sns_gate(repository, "init", "--public")
+    private = sns_gate(repository, "init")
+    said = "kept   .github/workflows/sns-gate-post.yml: a workflow that these options do without"
+    assert said in private.out
+    assert said not in sns_gate(repository, "init", "--no-workflow").out
+
+
 @pytest.mark.parametrize(
     ("file", "package"),
     [("src/fused/__init__.py", "fused"), ("fused/__init__.py", "fused"), ("fused.py", "fused")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -26,7 +27,9 @@ def test_cases_are_listed_with_where_they_stand_and_what_they_take(repository: P
     said = listed.out.splitlines()
     assert any("other[n=2]" in line and "benchmarks/bench_other.py:4" in line for line in said)
     assert "bench_bad.py does not load: ZeroDivisionError" in listed.out
-    assert "3 cases, about 8.100 s" in listed.out
+    whole = " ".join(listed.out.split())
+    assert "3 cases, about 8.100 s of measuring; starting workers and measuring again" in whole
+    assert whole.endswith("come on top, and so does building"), "how long is not known yet"
     twice = bench.replace("def other", "def another").replace(
         "@benchmark(", '@benchmark(name="other", '
     )
@@ -39,6 +42,7 @@ def test_cases_are_listed_with_where_they_stand_and_what_they_take(repository: P
     known = sns_gate(repository, "list", "--device", "cpu", "--filter", "square")
     assert "1 case, about" in known.out
     assert "1 of them from the last result" in known.out
+    assert re.search(r"come on top, [\d.]+ m?s last time", " ".join(known.out.split()))
 
 
 def test_what_the_shell_is_given_knows_every_command_and_its_options(tmp_path: Path) -> None:

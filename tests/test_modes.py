@@ -48,8 +48,7 @@ LEVEL = [0.0] * PROCESSES
     ("levels", "who"),
     [
         ({"baseline": LEVEL, "candidate": [0, 0.03, 0, 0.03]}, "2 of 4 candidate workers"),
-        ({"baseline": [0, 0, 0.03, 0], "candidate": LEVEL}, "1 of 4 baseline workers"),
-        ({"baseline": LEVEL, "candidate": [0.03, 0.03, 0.03, 0]}, "3 of 4 candidate workers"),
+        ({"baseline": [0.03, 0.03, 0, 0], "candidate": LEVEL}, "2 of 4 baseline workers"),
     ],
 )
 def test_workers_of_two_speeds_are_named_with_the_gap(
@@ -59,6 +58,32 @@ def test_workers_of_two_speeds_are_named_with_the_gap(
     assert reason is not None
     assert reason.code == "bimodal"
     assert re.match(rf"(2\.9|3\.0)% slower in {who} than in the rest", reason.text)
+
+
+@pytest.mark.parametrize(
+    ("levels", "text"),
+    [
+        ({"baseline": [0, 0, 0.03, 0], "candidate": LEVEL},
+         r"one of 4 baseline workers stands apart, (2\.9|3\.0)% slower than the rest"),
+        ({"baseline": LEVEL, "candidate": [0.03, 0.03, 0.03, 0]},
+         r"one of 4 candidate workers stands apart, (2\.9|3\.0)% faster than the rest"),
+    ],
+)  # fmt: skip
+def test_a_single_worker_that_stands_apart_is_no_second_speed(
+    levels: dict[Side, list[float]], text: str
+) -> None:
+    reason = two_speeds(blocks(levels), PRECISION)
+    assert reason is not None
+    assert reason.code == "one-apart"
+    assert re.match(text, reason.text)
+
+
+@pytest.mark.parametrize("slow", range(1, 2 * PROCESSES))
+def test_two_speeds_are_spoken_of_where_each_is_seen_twice(slow: int) -> None:
+    cells = dict.fromkeys(range(slow), 0.04)
+    reason = two_speeds(blocks({"baseline": LEVEL, "candidate": LEVEL}, cells=cells), PRECISION)
+    assert reason is not None
+    assert (reason.code == "bimodal") == (slow > 1)
 
 
 def test_placements_of_two_speeds_are_named() -> None:

@@ -74,11 +74,30 @@ def test_a_worker_that_says_nothing_is_killed_with_its_children(tmp_path: Path) 
     fake.send(HELLO)
     while not (children := psutil.Process(fake.pid).children()) and time.monotonic() < deadline:
         time.sleep(0.01)
-    with pytest.raises(WorkerHung, match="no answer within 0 s"):
+    with pytest.raises(WorkerHung, match=r"imported its benchmarks within \d+ s"):
         fake.receive(protocol.Ready, 0.1)
     assert not fake.alive
     gone, _ = psutil.wait_procs(children, timeout=5)
     assert gone == children
+
+
+@pytest.mark.parametrize(
+    ("expected", "text", "option"),
+    [(protocol.Ready, "imported its benchmarks", " --start-timeout"),
+     (protocol.Loaded, "imported its benchmarks", " --start-timeout"),
+     (protocol.Placed, "had not answered", " --timeout"),
+     (protocol.Sampled, "taken no sample", "")],
+)  # fmt: skip
+def test_who_waits_too_long_is_told_for_what_and_what_lengthens_it(
+    tmp_path: Path, expected: type[protocol.Reply], text: str, option: str
+) -> None:
+    fake = worker(tmp_path, "time.sleep(600)")
+    fake.send(HELLO)
+    with pytest.raises(WorkerHung) as caught:
+        fake.receive(expected, 0.1)
+    assert text in str(caught.value)
+    named = [word for word in (" --timeout", " --start-timeout") if word in str(caught.value)]
+    assert named == ([option] if option else [])
 
 
 def test_a_death_names_its_exit_and_keeps_the_log(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ def check(options: argparse.Namespace) -> int:
         candidate=options.candidate,
         layers=_layers(options),
         environment=dict(os.environ),
+        outputs=(Path(options.json).resolve(),),
     )
 
     def run(progress: Progress, save: Save) -> GateResult:
@@ -203,13 +204,12 @@ def list_cases(options: argparse.Namespace) -> int:
     cases = [case for case in loaded.cases if is_wanted(case.id, settings.filter)]
     if loaded.cases and not cases:
         refuse_filter(settings.filter, loaded.cases)
-    seconds: dict[str, float] = {}
+    earlier = listing.Earlier()
     if Path(options.json).exists():
         with contextlib.suppress(ResultFileError):
-            earlier = result_file.read(Path(options.json))
-            seconds = {case.id: case.seconds for case in earlier.cases if case.seconds}
+            earlier = listing.Earlier.of(result_file.read(Path(options.json)))
     blocks = settings.processes * settings.placements
-    listing.render(cases, loaded.failures, seconds, blocks, root, console_for(sys.stdout))
+    listing.render(cases, loaded.failures, earlier, blocks, root, console_for(sys.stdout))
     unclear = bool(loaded.failures or repeated_ids(case.id for case in cases))
     return _EXIT_FAIL if unclear else _EXIT_OK
 

@@ -13,7 +13,7 @@ from sns_gate.errors import PostUnreachable, RefusedRun, UsageError
 
 if TYPE_CHECKING:
     from sns_gate.doctor import Diagnosis
-    from sns_gate.scaffold import Plan
+    from sns_gate.scaffold import Plan, Written
 
 _EXIT_OK, _EXIT_FAIL, _EXIT_USAGE, _EXIT_REFUSED = 0, 1, 2, 3
 
@@ -81,9 +81,22 @@ def init(options: argparse.Namespace) -> int:
     written = scaffold.write(root, plan)
     for file in written:
         there = "wrote" if file.new else "kept "
-        sys.stdout.write(f"{there}  {file.name}: {file.what}\n")
+        sys.stdout.write(f"{there}  {file.name}: {file.what}\n{_kept_otherwise(file)}")
     sys.stdout.write(_after_init(plan))
     return _EXIT_OK
+
+
+def _kept_otherwise(file: Written) -> str:
+    """How a file that stays differs from what is asked, and how to have that."""
+    from sns_gate.report.words import plain
+
+    if not file.difference:
+        return ""
+    lines = "".join(f"         {plain(line)}\n" for line in file.difference)
+    return (
+        f"       it differs from what is asked:\n{lines}"
+        f"       to have that, change it so, or remove it and run this command again\n"
+    )
 
 
 def _after_init(plan: Plan) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sns_gate import __version__
 from sns_gate.cli import benchmarking, commands
+from sns_gate.cli.nearest import Parser
 from sns_gate.cli.options import (
     DEFAULT_RESULT,
     CheckHelp,
@@ -19,7 +20,7 @@ from sns_gate.cli.options import (
 
 def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
     """The parser; settings, whose import costs time, wait for a command that has them."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="sns-gate",
         description="Times a candidate revision against a freshly timed baseline on the same GPU "
         "and says whether it is slower, how surely, and where it cannot know.",
@@ -147,7 +148,8 @@ def _add_list(
         "list",
         help="show the cases, where each is written, and how long they may take",
         description="Shows the cases that a check would measure. No device is needed; times are "
-        "those of the last result, or what a first rotation usually takes.",
+        "those of the last result, or what a first rotation usually takes. Building, starting "
+        "workers, and measuring again what looks slower come on top.",
     )
     listing.set_defaults(run=benchmarking.list_cases)
     listing.add_argument(
@@ -242,7 +244,8 @@ def _add_init(added: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "init",
         help="write settings, a first benchmark and the workflows that fit",
         description="Writes what a repository needs to begin with: settings, a first benchmark, "
-        "and workflows for GitHub that measure on your own runner. It never writes over a file.",
+        "and workflows for GitHub that measure on your own runner. It never writes over a file, "
+        "and says how one that is there differs from what is asked.",
         epilog="example: two kinds of runners of a public repository\n  sns-gate init --public "
         "--runner h100=self-hosted,h100 --runner a100=self-hosted,a100",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -46,6 +46,7 @@ _FORMS = {
         "auto, cpu, cuda, cuda:N, cuda:0,1 or cuda:all",
     ),
     "shard": (r"[1-9]\d{0,3}/[1-9]\d{0,3}", "I/N, such as 1/3"),
+    "worker_user": (r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", "the name of a user, such as nobody"),
 }
 Share = Annotated[float, BeforeValidator(_share)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
@@ -153,7 +154,16 @@ class Settings(Record):
         300.0,
         gt=0,
         le=_LONGEST_S,
-        description="seconds that compiling or setting up one case may take before it is broken",
+        description="seconds that compiling, setting up or calling one case may take before it is "
+        "broken",
+        json_schema_extra={"metavar": "SECONDS"},
+    )
+    start_timeout: float = Field(
+        300.0,
+        gt=0,
+        le=_LONGEST_S,
+        description="seconds that all workers together may take to open the device and to import "
+        "torch and the benchmarks",
         json_schema_extra={"metavar": "SECONDS"},
     )
     clocks: str | None = Field(
@@ -198,6 +208,13 @@ class Settings(Record):
         description="environment variable to hand to builds and workers; may be repeated",
         json_schema_extra={"metavar": "NAME"},
     )
+    worker_user: str | None = Field(
+        None,
+        description="user that builds and workers run as, who can neither read the gate's own "
+        "files and memory nor signal it; root and sudo can make it so (default: the gate's own)",
+        # What a change could leave out would keep nothing from it.
+        json_schema_extra={"metavar": "NAME", "policy": True},
+    )
     on_refused: Conclusion = Field(
         "failure",
         description="the check's conclusion where a case was refused",
@@ -238,7 +255,7 @@ class Settings(Record):
             )
         return values
 
-    @field_validator("device", "shard", mode="before")
+    @field_validator("device", "shard", "worker_user", mode="before")
     @classmethod
     def _in_words(cls, value: object, info: ValidationInfo) -> object:
         """A pattern teaches nobody what to write."""

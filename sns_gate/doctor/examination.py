@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sns_gate.clocks import HELPER, helper, journals
 from sns_gate.doctor.points import Diagnosis, Health, Point
+from sns_gate.errors import ConfigError
 from sns_gate.telemetry import Gpu, list_gpus, nvidia_driver_present, open_gpu
 from sns_gate.types import MeasurementTier
 
@@ -19,6 +20,9 @@ _TORCH_TIMEOUT_S = 120.0
 _MIN_FREE_BYTES = 2 << 30
 _MIN_CORES = 2
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+_ASK_VERSION = "import sys; print(*sys.version_info[:2])"
+#: What workers need (README).
+_OLDEST = (3, 10)
 _ASK_TORCH = (
     "import json, torch; print(json.dumps([torch.__version__, torch.version.cuda, "
     "torch.cuda.is_available()]))"
@@ -31,9 +35,15 @@ def examine(python: Path, state_dir: Path) -> Diagnosis:
     Args:
         python: the workers' interpreter.
         state_dir: folder of locks and journals.
+
+    Raises:
+        ConfigError: the interpreter is none.
     """
+    version = _version(python)
     has_gpu = nvidia_driver_present()
     points = [*_software(python, gpu=has_gpu), *_machine(), *_left_journals(state_dir)]
+    if version < _OLDEST:
+        points.insert(0, _too_old(python, version))
     locks = False
     if has_gpu:
         found = list(_gpus())
@@ -151,6 +161,31 @@ def _permission(gpu: Gpu) -> Point:
     )
 
 
+def _version(python: Path) -> tuple[int, int]:
+    """The version that an interpreter says it has."""
+    try:
+        done = subprocess.run(  # noqa: S603 (the interpreter is the user's)
+            [str(python), "-c", _ASK_VERSION],
+            capture_output=True, text=True, errors="replace", timeout=_TORCH_TIMEOUT_S,
+            check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        major, minor = map(int, done.stdout.split())
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        why = error.strerror if isinstance(error, OSError) else "it does not answer as one"
+        raise ConfigError(
+            f"{python} is no Python that can be run ({why}), so nothing can be said of what "
+            f"workers would find in it; give the path of a Python interpreter with --python FILE"
+        ) from None
+    return major, minor
+
+
+def _too_old(python: Path, version: tuple[int, int]) -> Point:
+    found, least = (".".join(map(str, one)) for one in (version, _OLDEST))
+    text = f"{python} is Python {found}, and workers need {least} or newer"
+    mend = "name a newer one with --python FILE"
+    return Point(name="python", health=Health.STOPS, text=text, mend=mend)
+
+
 def _software(python: Path, *, gpu: bool) -> Iterator[Point]:
     yield _torch(python, gpu=gpu)
     if gpu:
@@ -167,17 +202,23 @@ def _software(python: Path, *, gpu: bool) -> Iterator[Point]:
 
 
 def _torch(python: Path, *, gpu: bool) -> Point:
+    said = ""
     try:
         done = subprocess.run(  # noqa: S603 (the interpreter is the user's)
             [str(python), "-c", _ASK_TORCH],
             capture_output=True, text=True, timeout=_TORCH_TIMEOUT_S, check=False,
         )  # fmt: skip
+        said = done.stderr
         version, cuda, usable = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         health = Health.STOPS if gpu else Health.LIMITS
-        return Point(name="torch", health=health, text=f"{python} has none, so only benchmarks "
+        late = isinstance(error, subprocess.TimeoutExpired)
+        why = f"no answer in {_TORCH_TIMEOUT_S:.0f} s" if late else _last_line(said)
+        absent = "No module named 'torch'" in why
+        what = "has none" if absent else f"has one that cannot be imported ({why})"
+        return Point(name="torch", health=health, text=f"{python} {what}, so only benchmarks "
                      f"without it can run", mend="name the interpreter that has it with "
-                     "--python FILE")  # fmt: skip
+                     "--python FILE" if absent else f"see {python} -c 'import torch'")  # fmt: skip
     here = Path.cwd()
     place = python.relative_to(here) if python.is_relative_to(here) else python
     text = f"{version}, CUDA {cuda or 'none'}, in {place}"
@@ -186,6 +227,10 @@ def _torch(python: Path, *, gpu: bool) -> Point:
                      mend="install a torch built for this driver, or name another with "
                      "--python FILE")  # fmt: skip
     return Point(name="torch", health=Health.OK, text=text)
+
+
+def _last_line(text: str) -> str:
+    return next(reversed(text.strip().splitlines()), "no reason given")
 
 
 def _no_gpu() -> Point:

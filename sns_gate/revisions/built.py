@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from sns_gate.accounts import OWN
 from sns_gate.revisions.checkout import Revision, build
 
 
@@ -40,7 +41,7 @@ def build_once(
     there = replace(revision, prefix=prefix)
     if not whole.exists():
         prefix.mkdir(parents=True, exist_ok=True)
-        build(there, commands, python, environment, timeout_s)
+        build(there, commands, python, environment, timeout_s, OWN)
         if not revision.in_place and not _left_in_worktree(revision):
             whole.touch()
     return there

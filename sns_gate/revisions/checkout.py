@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shlex
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from sns_gate.accounts import Account, Streams
 from sns_gate.errors import ConfigError, RevisionError
+from sns_gate.revisions.outputs import is_output
 from sns_gate.revisions.repository import Repository
 from sns_gate.types import Side
 
@@ -41,6 +41,7 @@ class Revision:
         changed_files: uncommitted changes, empty unless in place.
         untracked_files: of those, the ones that git does not track.
         submodules: folders of the commit's submodules.
+        instead: other commits that were as good a baseline, each with its subject.
     """
 
     side: Side
@@ -54,6 +55,7 @@ class Revision:
     changed_files: tuple[str, ...] = ()
     untracked_files: tuple[str, ...] = ()
     submodules: tuple[str, ...] = ()
+    instead: tuple[str, ...] = ()
 
     @property
     def dirty(self) -> bool:
@@ -75,7 +77,12 @@ class Revision:
 
 @contextmanager
 def check_out(
-    repository: Repository, side: Side, ref: str, commit: str | None, folder: Path
+    repository: Repository,
+    side: Side,
+    ref: str,
+    commit: str | None,
+    folder: Path,
+    outputs: Collection[Path] = (),
 ) -> Iterator[Revision]:
     """Bring one side's files into a folder; without a commit, use the working tree as it is.
 
@@ -85,15 +92,20 @@ def check_out(
         ref: what to call it.
         commit: the commit to check out, None for the working tree.
         folder: for the worktree and the build prefix; removed by whoever made it.
+        outputs: files that this run writes, which are no change of the working tree.
     """
     prefix = folder / f"{side}-prefix"
     prefix.mkdir(parents=True)
     home = repository.root
     if commit is None:
         head = repository.resolve("HEAD")
+        tree = repository.tree(head)
+        changed = [f for f in repository.changed_files() if not is_output(home / f, outputs)]
+        untracked = set(repository.untracked_files())
         yield Revision(
-            side, ref, head, repository.tree(head), home, prefix, home, in_place=True,
-            changed_files=repository.changed_files(), untracked_files=repository.untracked_files(),
+            side, ref, head, tree, home, prefix, home, in_place=True,
+            changed_files=tuple(changed),
+            untracked_files=tuple(f for f in changed if f in untracked),
             submodules=repository.submodules(head),
         )  # fmt: skip
         return
@@ -110,8 +122,17 @@ def build(
     python: Path,
     environment: Mapping[str, str],
     timeout_s: float,
+    account: Account,
 ) -> None:
     """Run the build commands in a revision, each without a shell.
+
+    Args:
+        revision: to build.
+        commands: of it.
+        python: that they may name.
+        environment: of the commands.
+        timeout_s: for each.
+        account: the user that they run as.
 
     Raises:
         ConfigError: a command names an unknown placeholder or is not closed.
@@ -120,7 +141,7 @@ def build(
     places = {"worktree": revision.root, "prefix": revision.prefix, "python": python}
     for command in commands:
         words = _words(command, places)
-        code, output = _run(words, revision, environment, timeout_s)
+        code, output = _run(words, revision, environment, timeout_s, account)
         if code:
             raise RevisionError(
                 f"build of the {revision.side} failed, so it cannot be measured: "
@@ -129,7 +150,11 @@ def build(
 
 
 def _run(
-    words: Sequence[str], revision: Revision, environment: Mapping[str, str], timeout_s: float
+    words: Sequence[str],
+    revision: Revision,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    account: Account,
 ) -> tuple[int, str]:
     """Run one command in a session of its own, which ends with it; a file takes the output.
 
@@ -137,20 +162,12 @@ def _run(
     """
     with tempfile.TemporaryFile() as log:
         try:
-            process = subprocess.Popen(  # noqa: S603 (building the user's code is what was asked)
-                words,
-                cwd=revision.root,
-                env=dict(environment),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            streams = Streams(subprocess.DEVNULL, log, subprocess.STDOUT)
+            process = account.start(words, revision.root, environment, streams)
             try:
                 code = process.wait(timeout_s)
             finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                account.signal(signal.SIGKILL, [-process.pid])
                 process.wait()
         except (OSError, subprocess.TimeoutExpired) as error:
             raise RevisionError(f"build of the {revision.side} could not run: {error}") from None

@@ -108,14 +108,17 @@ class Repository:
         """Whether history was cut when this repository was cloned."""
         return self._ask("rev-parse", "--is-shallow-repository") == "true"
 
-    def default_baseline(self, candidate: str) -> tuple[str, str]:
-        """The merge base of a commit with the remote's default branch: (name, commit).
+    def default_baseline(self, candidate: str) -> tuple[str, tuple[str, ...]]:
+        """The merge bases of a commit with the remote's default branch: (name, commits).
+
+        Branches that were merged into each other have several; git's own choice is the first.
 
         Raises:
             RevisionError: no default branch is known, or no common commit is in this clone.
         """
         branch = self._default_branch()
-        bases = str(self._git.git.merge_base(candidate, branch, with_exceptions=False)).split()
+        found = self._git.git.merge_base("--all", candidate, branch, with_exceptions=False)
+        bases = tuple(str(found).split())
         if not bases:
             mend = (
                 "this clone is shallow: 'git fetch --unshallow origin' brings the history"
@@ -125,7 +128,7 @@ class Repository:
             raise RevisionError(
                 f"no common ancestor of the candidate and {branch} is in this clone; {mend}"
             )
-        return f"merge base with {branch}", bases[0]
+        return f"merge base with {branch}", bases
 
     def commits_between(self, good: str, bad: str) -> tuple[str, ...]:
         """The commits after one up to another, oldest first; of a merge its first parent's side.

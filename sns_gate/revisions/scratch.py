@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from sns_gate.accounts import remove_marked
 from sns_gate.signals import to_its_end
 
 _PREFIX = "sns-gate-"
@@ -31,7 +32,7 @@ def scratch_folder() -> Iterator[Path]:
 def _remove_own() -> None:
     """Remove the folder, and what was made beside it: this process's name is in all of them."""
     for own in Path(tempfile.gettempdir()).glob(f"{_PREFIX}{os.getpid()}-*"):
-        shutil.rmtree(own, ignore_errors=True)
+        _remove(own)
 
 
 def sweep() -> None:
@@ -39,7 +40,12 @@ def sweep() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
         with contextlib.suppress(OSError):
             if is_left_behind(folder) and folder.stat().st_uid == os.getuid():
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    remove_marked(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_left_behind(path: Path) -> bool:

@@ -75,7 +75,7 @@ class FunctionsRig:
             )
             for side in SIDES
         }
-        return WorkerPool(launches, processes, self.settings.timeout)
+        return WorkerPool(launches, processes, self.settings.start_timeout)
 
     reference_pool = pool
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from sns_gate.accounts import remove_marked
 from sns_gate.config import Settings
 from sns_gate.revisions import Repository, Revision, check_out
 from sns_gate.rig.mount import CheckRequest, Rig
@@ -62,4 +63,5 @@ def further_baselines(
             checked_out = check_out(repository, "baseline", name, commit, folder)
             pair = {**sides, "baseline": stack.enter_context(checked_out)}
             found.append(FurtherBaseline(name, Rig(request, settings, pair, folder)))
+        stack.callback(remove_marked, scratch)  # as in both_revisions
         yield found, notes

@@ -46,6 +46,18 @@ def dirty(candidate: Revision) -> Iterator[Reason]:
         yield Reason(code="dirty", text=text)
 
 
+def several_bases(baseline: Revision) -> Iterator[Reason]:
+    """Names the commits that were as good a baseline as the one taken."""
+    if baseline.instead:
+        taken, others = baseline.commit[:9], ", ".join(baseline.instead)
+        yield Reason(
+            code="several-merge-bases",
+            text=f"the candidate has {1 + len(baseline.instead)} merge bases, as branches that "
+            f"were merged into each other have; {taken} is taken and not {others}, so what came "
+            f"with them counts as the candidate's; choose one with --baseline COMMIT",
+        )
+
+
 def empty_submodules(sides: Mapping[Side, Revision]) -> Iterator[Reason]:
     """Names submodules that nobody has filled."""
     for side, revision in sides.items():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sns_gate import protocol
+from sns_gate.accounts import account_for
 from sns_gate.config import Settings
 from sns_gate.errors import ConfigError
 from sns_gate.rig.device import Device
@@ -43,6 +44,13 @@ class Launching:
         environment: the gate's own variables.
         scratch: for the private package, caches and logs.
         home: folder that the interpreter's path is relative to.
+
+    Attributes:
+        python: the workers' interpreter.
+        account: the user that builds and workers run as.
+
+    Raises:
+        ConfigError: the interpreter, or the user that is asked for, cannot be had.
     """
 
     def __init__(
@@ -55,9 +63,11 @@ class Launching:
         self.python = _interpreter(settings, home)
         self._settings = settings
         self._environment, self._scratch = environment, scratch
+        self.account = account_for(settings.worker_user, self.python, scratch)
         self._start = private_package(scratch / "package")
+        self.account.show(scratch / "package")
         self._logs = scratch / "logs"
-        self._logs.mkdir()
+        self._logs.mkdir(mode=0o700)
 
     def launch(
         self, side: Side, name: str, code: Code, load: protocol.Load, device: Device
@@ -70,7 +80,12 @@ class Launching:
             code: that they run.
             load: the benchmarks.
             device: that they open.
+
+        Raises:
+            RevisionError: the user that they run as may not read what they need.
         """
+        self.account.show(code.root)
+        self.account.require([code.root, *code.paths, *map(Path, load.files)])
         hello = protocol.Hello(
             device=device.for_workers,
             foreign_roots=code.foreign,
@@ -88,6 +103,7 @@ class Launching:
             logs=self._logs,
             hello=hello,
             load=load,
+            account=self.account,
         )
 
     def listing(self, side: Side, code: Code, load: protocol.Load) -> Launch:
@@ -97,7 +113,11 @@ class Launching:
     def variables(self, side: Side, name: str, paths: tuple[Path, ...]) -> dict[str, str]:
         """The environment of a build or a worker."""
         caches = self._scratch / "caches" / name / side
-        return worker_environment(self._environment, self._settings.pass_env, paths, caches)
+        new = not caches.exists()
+        found = worker_environment(self._environment, self._settings.pass_env, paths, caches)
+        if new:
+            self.account.hand_over(caches)
+        return found | self.account.variables(caches)
 
     def _on_device(self, device: Device, variables: dict[str, str]) -> dict[str, str]:
         threads = {} if device.on_gpu else {"OMP_NUM_THREADS": str(self._settings.cpus)}

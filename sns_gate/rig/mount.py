@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from sns_gate import protocol
+from sns_gate.accounts import OWN, Account
 from sns_gate.config import Layers, Settings
 from sns_gate.discovery import PATTERN, find_files
 from sns_gate.errors import NothingCompared, WorkerError
@@ -35,6 +36,7 @@ class CheckRequest:
         layers: settings above the configuration file.
         environment: the gate's own variables.
         kept_builds: folder of earlier builds to take from and add to, None to build anew.
+        outputs: files that this run writes, absolute.
     """
 
     folder: Path
@@ -43,6 +45,7 @@ class CheckRequest:
     layers: Layers
     environment: Mapping[str, str]
     kept_builds: Path | None = None
+    outputs: tuple[Path, ...] = ()
 
 
 class Rig:
@@ -91,8 +94,10 @@ class Rig:
                 self._launching.variables(side, "build", ()),
                 BUILD_TIMEOUT_S,
             )
-            if self._kept_builds is None:
-                build(*asked)
+            account = self._launching.account
+            if self._kept_builds is None or account is not OWN:
+                _hand_over(self.sides[side], account)
+                build(*asked, account)
             else:
                 self.sides = {**self.sides, side: build_once(*asked, kept=self._kept_builds)}
 
@@ -108,7 +113,7 @@ class Rig:
             side: self._launching.launch(side, name, self._code(side), loads[side], device)
             for side in SIDES
         }
-        return WorkerPool(launches, processes, self.settings.timeout)
+        return WorkerPool(launches, processes, self.settings.start_timeout)
 
     def reference_pool(self, name: str, processes: int, device: Device) -> WorkerPool:
         """Workers that all run the candidate's code, the baseline's side its references."""
@@ -123,7 +128,7 @@ class Rig:
             )
             for side in SIDES
         }
-        return WorkerPool(launches, processes, self.settings.timeout)
+        return WorkerPool(launches, processes, self.settings.start_timeout)
 
     @contextmanager
     def baseline_cases(self) -> Iterator[Callable[[], protocol.Loaded | None]]:
@@ -148,7 +153,7 @@ class Rig:
         load = protocol.Load(tuple(map(str, files)), (None,) * len(files))
         launch = self._launching.listing(side, self._code(side), load)
         lister = WorkerProcess(launch, 0)
-        timeout_s = self.settings.timeout
+        timeout_s = self.settings.start_timeout
 
         def listed() -> protocol.Loaded:
             lister.ask(launch.hello, protocol.Ready, timeout_s)
@@ -214,6 +219,13 @@ class Rig:
             for folder in self._folders.values()
             if not any(root.is_relative_to(folder) for root in roots)
         ]
+
+
+def _hand_over(revision: Revision, account: Account) -> None:
+    """Let the user that builds run as write where they write, but for the user's working tree."""
+    account.hand_over(revision.prefix)
+    if not revision.in_place:
+        account.hand_over(revision.root)
 
 
 def _foreign_roots(own: Revision, other: Revision) -> tuple[str, ...]:

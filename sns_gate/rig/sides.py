@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from sns_gate.accounts import remove_marked
 from sns_gate.discovery import PATTERN
 from sns_gate.errors import UsageError
 from sns_gate.revisions import Repository, Revision, check_out, is_left_behind
@@ -14,7 +16,11 @@ from sns_gate.types import SIDES, Side
 
 @contextmanager
 def both_revisions(
-    folder: Path, baseline: str | None, candidate: str | None, scratch: Path
+    folder: Path,
+    baseline: str | None,
+    candidate: str | None,
+    scratch: Path,
+    outputs: Collection[Path] = (),
 ) -> Iterator[dict[Side, Revision]]:
     """Check both sides out, and remove their worktrees again.
 
@@ -23,6 +29,7 @@ def both_revisions(
         baseline: reference, None for the merge base with the default branch.
         candidate: reference, None for the working tree as it is.
         scratch: for worktrees and build prefixes.
+        outputs: files that this run writes, which are no change of the candidate's.
 
     Raises:
         RevisionError: a reference names no commit, or git refused.
@@ -30,18 +37,23 @@ def both_revisions(
     repository = Repository(folder)
     repository.forget_worktrees(is_left_behind)
     commit = repository.resolve(candidate) if candidate else None
+    others: list[str] = []
     if baseline is None:
-        ref, base = repository.default_baseline(commit or "HEAD")
+        ref, (base, *others) = repository.default_baseline(commit or "HEAD")
     else:
         ref, base = baseline, repository.resolve(baseline)
     name = candidate or "working tree"
     with ExitStack() as stack:
-        yield {
-            "baseline": stack.enter_context(check_out(repository, "baseline", ref, base, scratch)),
+        found = stack.enter_context(check_out(repository, "baseline", ref, base, scratch))
+        sides: dict[Side, Revision] = {
+            "baseline": replace(found, instead=tuple(map(repository.subject, others))),
             "candidate": stack.enter_context(
-                check_out(repository, "candidate", name, commit, scratch)
+                check_out(repository, "candidate", name, commit, scratch, outputs)
             ),
         }
+        # First of all at the end: git shall not work, with the gate's rights, in another's folders.
+        stack.callback(remove_marked, scratch)
+        yield sides
 
 
 def benchmark_folders(asked: Path, sides: Mapping[Side, Revision]) -> dict[Side, Path]:

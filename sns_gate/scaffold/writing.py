@@ -1,7 +1,8 @@
-"""Writes what is missing and never over what is there."""
+"""Writes what is missing and never over what is there, and says where that is not what is asked."""
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ _NOT_OWN = frozenset(
     ("benchmarks", "build", "conftest", "dist", "docs", "examples", "noxfile", "scripts", "setup",
      "test", "tests", "tools")
 )  # fmt: skip
-_KERNELS = "kernels"
+_KERNELS, _IGNORED, _WORKFLOWS = "kernels", ".gitignore", ".github/workflows"
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,14 @@ class Written:
         name: relative to the repository.
         new: it was written; else it was there and stays.
         what: it is.
+        difference: of a file that stays, how it would have to change for what is asked, a line of
+            text each; empty where it need not.
     """
 
     name: str
     new: bool
     what: str
+    difference: tuple[str, ...] = ()
 
 
 def write(root: Path, plan: Plan) -> list[Written]:
@@ -63,7 +67,7 @@ def write(root: Path, plan: Plan) -> list[Written]:
         UsageError: the runners cannot be told apart.
         OSError: a file cannot be written.
     """
-    return [_written(root, *file) for file in _files(root, plan)]
+    return [*(_written(root, *file) for file in _files(root, plan)), *_unwanted(root, plan)]
 
 
 def _files(root: Path, plan: Plan) -> Iterator[tuple[str, str, str]]:
@@ -74,7 +78,7 @@ def _files(root: Path, plan: Plan) -> Iterator[tuple[str, str, str]]:
     else:
         yield FILE, _template(FILE), "settings"
     yield (
-        ".gitignore",
+        _IGNORED,
         "result.json*\nbisect.json*\n",
         "what stays out of git, such as a check's result",
     )
@@ -90,16 +94,42 @@ def _files(root: Path, plan: Plan) -> Iterator[tuple[str, str, str]]:
     if plan.visibility is not None:
         made = workflows(plan.visibility, plan.runners, plan.device, plan.branch)
         for name, text in made.items():
-            yield f".github/workflows/{name}", text, "a workflow"
+            yield f"{_WORKFLOWS}/{name}", text, "a workflow"
 
 
 def _written(root: Path, name: str, text: str, what: str) -> Written:
     path = root / name
     if path.exists():
-        return Written(name, new=False, what=what)
+        return Written(name, new=False, what=what, difference=_difference(name, text, path))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return Written(name, new=True, what=what)
+
+
+def _difference(name: str, text: str, path: Path) -> tuple[str, ...]:
+    """Of what options decide every change, of a list what is missing; all else is the user's."""
+    there = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    if name == _IGNORED:
+        return tuple(f"+{line}" for line in text.splitlines() if line not in there)
+    if not name.startswith(_WORKFLOWS):
+        return ()
+    return tuple(
+        difflib.unified_diff(there, text.splitlines(), "there", "asked for", lineterm="", n=1)
+    )
+
+
+def _unwanted(root: Path, plan: Plan) -> Iterator[Written]:
+    """Workflows of an earlier plan that this one does without, and that run all the same."""
+    if plan.visibility is None:
+        return
+    known, wanted = (
+        set(workflows(visibility, plan.runners, plan.device, plan.branch))
+        for visibility in ("public", plan.visibility)
+    )
+    for name in sorted(known - wanted):
+        if (root / _WORKFLOWS / name).exists():
+            what = "a workflow that these options do without; remove it"
+            yield Written(f"{_WORKFLOWS}/{name}", new=False, what=what)
 
 
 def _template(name: str) -> str:

@@ -7,7 +7,9 @@ import random
 import statistics
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from sns_gate import protocol
@@ -41,6 +43,9 @@ class Worker(Protocol):
 
     def ask(self, request: Request, expected: type[_R], timeout_s: float) -> _R:
         """Send one request and wait for its reply."""
+
+    def lent(self, folder: Path) -> AbstractContextManager[None]:
+        """Let the workers write in a folder, whoever they run as."""
 
 
 class Observer(Protocol):

@@ -1,4 +1,4 @@
-"""Whether a case's workers, or its placements, fall into two speeds; it changes no estimate."""
+"""Whether workers or placements fall into two speeds, or one stands apart; it estimates nothing."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ _MIN_BLOCKS = 16
 def two_speeds(blocks: Sequence[Block], precision: float) -> Reason | None:
     """What to say of workers or placements in two groups, further apart than the precision.
 
+    Two speeds need to be seen twice each: a group of one may be that one's own misfortune.
+
     Args:
         blocks: of one case.
         precision: half-width that was asked for, on the log scale.
@@ -30,11 +32,11 @@ def two_speeds(blocks: Sequence[Block], precision: float) -> Reason | None:
         levels = _levels(blocks, side, mean)
         gap, slower = _gap(list(levels.values()), WORKER_GAP_RATIO)
         if gap > precision:
-            return _reason(f"{slower} of {len(levels)} {side} workers", gap)
+            return _reason(slower, len(levels), f"{len(levels)} {side} workers", gap)
     if len(blocks) >= _MIN_BLOCKS:
         gap, slower = _gap([-block.log_speedup for block in blocks], BLOCK_GAP_RATIO)
         if gap > precision:
-            return _reason(f"{slower} of the candidate's {len(blocks)} placements", gap)
+            return _reason(slower, len(blocks), f"the candidate's {len(blocks)} placements", gap)
     return None
 
 
@@ -68,9 +70,18 @@ def _gap(values: Sequence[float], ratio: float) -> tuple[float, int]:
     return (gap, len(gaps) - gaps.index(gap)) if gap > ratio * inside else (0.0, 0)
 
 
-def _reason(where: str, gap: float) -> Reason:
+def _reason(slower: int, count: int, whole: str, gap: float) -> Reason:
+    if 1 in (slower, count - slower):
+        pct = 100 * (math.expm1(gap) if slower == 1 else -math.expm1(-gap))
+        how = "slower" if slower == 1 else "faster"
+        text = (
+            f"one of {whole} stands apart, {pct:.1f}% {how} than the rest, so the interval is "
+            f"wide; add --processes to see whether it is a second speed"
+        )
+        return Reason(code="one-apart", text=text)
     return Reason(
         code="bimodal",
-        text=f"{100 * math.expm1(gap):.1f}% slower in {where} than in the rest, as autotuning or "
-        f"placement can make it, so the interval is wide; fix the choice, or add --processes",
+        text=f"{100 * math.expm1(gap):.1f}% slower in {slower} of {whole} than in the rest, as "
+        f"autotuning or placement can make it, so the interval is wide; fix the choice, or add "
+        f"--processes",
     )

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import math
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,12 +96,9 @@ def compare_outputs(
     if not check.wanted:
         text = "its benchmark asks that outputs are not compared, so faster may be wrong"
         return Compared(notes=(Reason(code="outputs-unchecked", text=text),))
-    # A worker may write while this is interrupted; the check's own end takes away what is left.
-    with tempfile.TemporaryDirectory(
-        prefix=f"sns-gate-{os.getpid()}-outputs-", ignore_cleanup_errors=True
-    ) as folder:
+    with _folder_for(pair) as folder:
         request = protocol.WriteOutput("", seed, poison=poison)
-        baseline, candidate = _written(pair, Path(folder), request, timeout_s)
+        baseline, candidate = _written(pair, folder, request, timeout_s)
         if check.own:
             return _judged(pair[0], (baseline, candidate), timeout_s)
         return _compared(baseline, candidate, check)
@@ -118,12 +118,10 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
     Raises:
         WorkerError: as ``compare_outputs``.
     """
-    with tempfile.TemporaryDirectory(
-        prefix=f"sns-gate-{os.getpid()}-outputs-", ignore_cleanup_errors=True
-    ) as folder:
-        before = _written(pair, Path(folder), protocol.WriteOutput("-before", seed), timeout_s)
+    with _folder_for(pair) as folder:
+        before = _written(pair, folder, protocol.WriteOutput("-before", seed), timeout_s)
         renewed = protocol.WriteOutput("-after", seed, renew=True)
-        after = _written(pair, Path(folder), renewed, timeout_s)
+        after = _written(pair, folder, renewed, timeout_s)
         baseline, candidate = (
             _compared(one, other, CHECKED).wrong is not None
             for one, other in zip(before, after, strict=True)
@@ -132,6 +130,19 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
             return None
     text = "after its inputs had got other values it returned what it had kept from before"
     return Reason(code="output-kept", text=text)
+
+
+@contextmanager
+def _folder_for(pair: tuple[Worker, Worker]) -> Iterator[Path]:
+    """A folder that both workers write in."""
+    # A worker may write while this is interrupted; the check's own end takes away what is left.
+    with (
+        tempfile.TemporaryDirectory(
+            prefix=f"sns-gate-{os.getpid()}-outputs-", ignore_cleanup_errors=True
+        ) as folder,
+        pair[0].lent(Path(folder)),
+    ):
+        yield Path(folder)
 
 
 def _written(
@@ -327,6 +338,16 @@ def _wide(values: NDArray[np.generic], type_: str) -> Floats:
     return values.astype(np.float64)
 
 
+def _opened(path: Path) -> BinaryIO:
+    """A file that a worker wrote, and no other that it points to and may not read itself."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+        file.close()
+        raise OSError(f"{path} is no file of its own")
+    return file
+
+
 @dataclass(frozen=True)
 class _Output:
     """One side's output on disk, as untrusted as the side's code."""
@@ -339,9 +360,11 @@ class _Output:
     def read(cls, stem: Path, worker: Worker) -> _Output:
         path = stem.with_suffix(".json")
         try:
-            if path.stat().st_size > _MOST_JSON_BYTES:
+            with _opened(path) as file:
+                text = file.read(_MOST_JSON_BYTES + 1)
+            if len(text) > _MOST_JSON_BYTES:
                 raise WorkerDied(worker.name, "described its output at an impossible length")
-            tree = Node.model_validate_json(path.read_bytes())
+            tree = Node.model_validate_json(text)
         except (OSError, ValidationError, RecursionError):
             raise WorkerDied(worker.name, "wrote no output that can be read") from None
         return cls(tree, stem.with_suffix(".bin"), worker.name)
@@ -357,7 +380,8 @@ class _Output:
             dtype = np.dtype(name)
             if node.size == 0:
                 return np.empty(0, dtype)
-            whole = np.memmap(self.data, dtype=np.uint8, mode="r")
+            with _opened(self.data) as file:
+                whole = np.memmap(file, dtype=np.uint8, mode="r")
             part = whole[node.at : node.at + node.size].view(dtype)
         except (OSError, TypeError, ValueError):
             raise impossible from None

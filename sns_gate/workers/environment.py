@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sns_gate
+from sns_gate.accounts import OWN, Account
 from sns_gate.errors import ConfigError
 from sns_gate.protocol import Hello, Load
 from sns_gate.types import Side
@@ -37,6 +38,7 @@ class Launch:
         logs: where each one's standard error is kept.
         hello: the device and whose code is whose.
         load: the benchmark files.
+        account: the user that they run as.
     """
 
     side: Side
@@ -47,6 +49,7 @@ class Launch:
     logs: Path
     hello: Hello
     load: Load
+    account: Account = OWN
 
     def variables(self, index: int) -> dict[str, str]:
         """What one worker's process gets: what inductor tuned stays with the worker that did.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from sns_gate.accounts import end_marked
 from sns_gate.signals import to_its_end
 
 _SWEEPS = 20
@@ -27,7 +28,8 @@ def nothing_left_in(folder: Path) -> Iterator[None]:
 
 def _end_all_in(folder: Path) -> None:
     for _ in range(_SWEEPS):
-        if not end_left_behind(lambda path: path.is_relative_to(folder)):
+        own = end_left_behind(lambda path: path.is_relative_to(folder))
+        if not (own or end_marked(folder)):
             break
 
 

@@ -129,7 +129,10 @@ class WorkerPool:
                 self._workers[side].append(worker)
                 started.append(worker)
             self._workers[side].sort(key=lambda worker: worker.index)
-        self._open(started)
+        try:
+            self._open(started)
+        except WorkerDied as error:
+            raise self._unready(error) from None
         lost = self._load([worker for worker in started if worker.alive])
         if lost:
             for side, death in lost.items():
@@ -217,6 +220,15 @@ class WorkerPool:
                     f"the intervals are wider: {lost[0].text}",
                 )
             )
+
+    def _unready(self, death: WorkerDied) -> WorkerDied:
+        """What to say where a worker ends before it has answered anything."""
+        python = self._launches["candidate"].command[0]
+        text = (
+            f"{death.text} before it had answered anything, so there are no workers; see that "
+            f"{python} is a Python of 3.10 or newer, or name one with --python FILE"
+        )
+        return WorkerDied(death.worker, text, death.traceback)
 
 
 def _left(deadline_s: float) -> float:

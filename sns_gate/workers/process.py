@@ -8,6 +8,7 @@ import selectors
 import signal
 import subprocess
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ import psutil
 from pydantic import TypeAdapter, ValidationError
 
 from sns_gate import protocol
+from sns_gate.accounts import Account, Streams
 from sns_gate.errors import CallRaised, ConfigError, WorkerDied, WorkerError, WorkerHung
 from sns_gate.protocol import Failed, Reply, Request
 from sns_gate.types import Side
@@ -25,22 +27,35 @@ _READ_BYTES = 1 << 16
 _POLL_S = 0.5
 _LOG_TAIL_BYTES = 2000
 #: Each sweep ends what the killed ones had started meanwhile.
-_SWEEPS, _KILL_S = 20, 30.0
+_SWEEPS, _KILL_S, _AGAIN_S = 20, 30.0, 1.0
+#: What a worker that gave no answer in time had not done, and what helps, by the missing answer.
+_STARTING = (
+    "had not opened the device and imported its benchmarks",
+    "mend the import that takes so long, or allow more with --start-timeout",
+)
+_TOO_LATE: dict[type, tuple[str, str]] = {
+    protocol.Ready: _STARTING,
+    protocol.Loaded: _STARTING,
+    protocol.Sampled: (
+        "had taken no sample, by far longer than its first ones took,",
+        "see what its call waits for, at times",
+    ),
+}
+_SETTING_UP = ("had not answered", "--timeout allows compiling, setting up and a call more")
 _ADAPTERS: dict[str, TypeAdapter[Reply]] = {
     kind.__name__: TypeAdapter(kind) for kind in protocol.REPLIES
 }
 
 
-def _end_descendants(pid: int) -> int:
+def _end_descendants(account: Account, pid: int) -> int:
     """Kill what this process started, directly or not; how many there were."""
     try:
         victims = psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return 0
     living = [victim for victim in victims if _alive(victim)]
-    for victim in living:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            victim.kill()
+    if living:
+        account.signal(signal.SIGKILL, [victim.pid for victim in living])
     return len(living)
 
 
@@ -61,17 +76,17 @@ class WorkerProcess:
         self.loaded: protocol.Loaded | None = None
         self._log: Path = launch.logs / f"{launch.title}-{index}-{time.monotonic_ns()}.log"
         self._buffer = bytearray()
+        self._account = launch.account
+        self._ended = False
+        self._asked_s = time.monotonic()
         self.pending = 0
         with self._log.open("wb") as log:
             try:
-                self._process = subprocess.Popen(  # noqa: S603 (the interpreter is the user's)
-                    [*launch.command],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    cwd=launch.folder,
-                    env=launch.variables(index),
-                    start_new_session=True,
+                self._process = launch.account.start(
+                    launch.command,
+                    launch.folder,
+                    launch.variables(index),
+                    Streams(subprocess.PIPE, subprocess.PIPE, log),
                 )
             except OSError as error:
                 raise ConfigError(
@@ -82,7 +97,7 @@ class WorkerProcess:
     @property
     def pid(self) -> int:
         """The process id, as this machine's kernel counts."""
-        return self._process.pid
+        return self._account.process(self._process.pid)
 
     @property
     def alive(self) -> bool:
@@ -122,12 +137,13 @@ class WorkerProcess:
             pipe.write(protocol.encode(request))
             pipe.flush()
             self.pending += 1
+            self._asked_s = time.monotonic()
         except (BrokenPipeError, ValueError) as error:
             raise self._death() from error
 
     def receive(self, expected: type[_R], timeout_s: float) -> _R:
         """Wait for the reply to the last request; as ``ask``."""
-        reply = self._validated(self._read_line(timeout_s))
+        reply = self._validated(self._read_line(expected, timeout_s))
         self.pending -= 1
         if isinstance(reply, Failed):
             if reply.fatal:
@@ -144,22 +160,17 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the process and everything it started; harmless where it is already gone."""
-        # Stopped first, so that it starts no more while its descendants are ended.
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGSTOP)
-        for _ in range(_SWEEPS):
-            if not _end_descendants(self.pid):
-                break
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.kill()
-        # A process inside a driver's call may not end for long; nothing here waits for it.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_KILL_S)
+        if not self._ended:
+            self._end()
+            self._ended = True
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
+
+    def lent(self, folder: Path) -> AbstractContextManager[None]:
+        """Let workers write in a folder, whoever they run as, and take away what they leave."""
+        return self._account.lent(folder)
 
     def log_tail(self) -> str:
         """The end of what the worker wrote to its standard error."""
@@ -167,7 +178,32 @@ class WorkerProcess:
             return self._log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
         return ""
 
-    def _read_line(self, timeout_s: float) -> bytes:
+    def _end(self) -> None:
+        deadline_s = time.monotonic() + _KILL_S
+        while True:
+            self._kill_all()
+            # Whoever was only about to become a worker finds nobody to work for, or is met again.
+            if self._process.stdin is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    self._process.stdin.close()
+            # A process inside a driver's call may not end for long; nothing here waits for it.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_AGAIN_S)
+                return
+            if time.monotonic() > deadline_s:
+                return
+
+    def _kill_all(self) -> None:
+        pid = self.pid
+        # Stopped first, so that it starts no more while its descendants are ended.
+        own = [pid] if self.alive else []
+        self._account.signal(signal.SIGSTOP, own)
+        for _ in range(_SWEEPS):
+            if not _end_descendants(self._account, pid):
+                break
+        self._account.signal(signal.SIGKILL, [-self._process.pid, *own])
+
+    def _read_line(self, expected: type, timeout_s: float) -> bytes:
         pipe = self._process.stdout
         assert pipe is not None  # noqa: S101 (set by Popen above)
         if pipe.closed:
@@ -184,11 +220,10 @@ class WorkerProcess:
                     continue
                 if left <= 0:
                     self.kill()
-                    raise WorkerHung(
-                        self.name,
-                        f"gave no answer within {timeout_s:.0f} s and was killed; --timeout "
-                        f"allows more",
-                    )
+                    what, mend = _TOO_LATE.get(expected, _SETTING_UP)
+                    had_s = time.monotonic() - self._asked_s
+                    text = f"{what} within {had_s:.0f} s and was killed; {mend}"
+                    raise WorkerHung(self.name, text)
                 chunk = os.read(pipe.fileno(), _READ_BYTES)
                 self._buffer += chunk
                 if not chunk or len(self._buffer) > protocol.MAX_LINE_BYTES:
