@@ -161,9 +161,12 @@ class Rig:
         finally:
             lister.kill()
 
-    def roster(self, pool: WorkerPool, own: Callable[[], protocol.Loaded | None]) -> Roster:
+    def roster(
+        self,
+        loaded: Mapping[Side, protocol.Loaded | None],
+        own: Callable[[], protocol.Loaded | None],
+    ) -> Roster:
         """Agree on the cases of both sides."""
-        loaded = {side: pool.workers(side)[0].loaded for side in SIDES}
         baseline, candidate = loaded["baseline"], loaded["candidate"]
         if baseline is None or candidate is None:
             raise WorkerError("a worker", "has not loaded its benchmarks")
