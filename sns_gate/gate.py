@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 from sns_gate import session
 from sns_gate.config import read_file
-from sns_gate.errors import NothingCompared, RefusedRun, Terminated, WorkerError
+from sns_gate.errors import NothingCompared, RefusedRun, Terminated, UsageError, WorkerError
+from sns_gate.outpost import outposts
 from sns_gate.revisions import Revision, scratch_folder
 from sns_gate.rig import (
     CheckRequest,
@@ -87,9 +89,13 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
     ):
         settings, notes = settle(request, sides)
         _refuse_identical(request, sides)
-        rig = Rig(request, settings, sides, scratch)
-        with further_baselines(request, settings, sides, scratch) as (further, same):
-            places = Here(rig, [one.rig for one in further])
+        rig = Rig(settings, sides, scratch, request.environment, request.kept_builds)
+        with (
+            further_baselines(request, settings, sides, scratch) as (further, same),
+            _places(
+                request, [rig, *(one.rig for one in further)], scratch, progress.stage
+            ) as places,
+        ):
             places.prepare(progress.stage)
             both = info(sides["baseline"]), info(sides["candidate"])
             ledger = Ledger(header(settings, places.device, *both), save)
@@ -105,11 +111,28 @@ def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateRe
     """
     with scratch_folder() as scratch, nothing_left_in(scratch):
         settings = request.layers.over(read_file(request.folder))
+        if settings.launcher:
+            raise UsageError(
+                f"--launcher {settings.launcher[0]} leads elsewhere, and a comparison of functions "
+                f"works at this machine alone; start it there, or give --launcher '' for here"
+            )
         rig = FunctionsRig(request, settings, scratch)
         places = Here(rig)
         names = RevisionInfo(ref=request.baseline), RevisionInfo(ref=request.candidate)
         ledger = Ledger(header(settings, places.device, *names), save)
         return _judged(_Run(rig, places, ledger, progress))
+
+
+@contextmanager
+def _places(
+    request: CheckRequest, rigs: Sequence[Rig], scratch: Path, stage: Callable[[str], None]
+) -> Iterator[Places]:
+    """This machine, or wherever the launchers lead."""
+    if not rigs[0].settings.launcher:
+        yield Here(rigs[0], rigs[1:])
+        return
+    with outposts(rigs, scratch, request.environment, stage) as there:
+        yield there
 
 
 @dataclass(frozen=True)
@@ -242,7 +265,7 @@ def _measure(
     def keep(station: Station, case: PlannedCase, outcome: CaseOutcome) -> None:
         run.keep(station, _provisional(outcome), outcome.result)
         found.outcomes.append((case, outcome))
-        if describing:
+        if describing and not station.lost:
             run.describe(station)
 
     spread(there, cases, do, keep)

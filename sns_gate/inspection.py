@@ -38,7 +38,7 @@ def list_cases(request: CheckRequest, progress: Progress) -> tuple[Loaded, Path,
         both_revisions(request.folder, "HEAD", request.candidate, scratch) as sides,
     ):
         settings = request.layers.over(read_file(sides["candidate"].root))
-        rig = Rig(request, settings, sides, scratch)
+        rig = Rig(settings, sides, scratch, request.environment)
         rig.build(progress.stage, ("candidate",))
         return rig.candidate_cases(), rig.roots["candidate"], settings
 
@@ -61,7 +61,7 @@ def explain(
         both_revisions(request.folder, request.baseline, request.candidate, scratch) as sides,
     ):
         settings, _ = settle(request, sides)
-        rig = Rig(request, settings, sides, scratch)
+        rig = Rig(settings, sides, scratch, request.environment)
         places = Here(rig)
         places.prepare(progress.stage)
         with places.to_themselves(progress.stage):

@@ -9,11 +9,8 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from sns_gate.cli.parser import parser_for
 from sns_gate.errors import (
@@ -24,6 +21,7 @@ from sns_gate.errors import (
     UsageError,
     WorkerError,
 )
+from sns_gate.signals import signals_raise
 
 _EXIT_FAIL, _EXIT_USAGE, _EXIT_REFUSED, _EXIT_NOTHING, _EXIT_INTERNAL = 1, 2, 3, 5, 70
 
@@ -60,7 +58,7 @@ def guarded(run: Callable[[], int]) -> int:
 
 def _ended(run: Callable[[], int]) -> int:
     try:
-        with _signals_raise():
+        with signals_raise():
             return run()
     except (GateError, KeyboardInterrupt) as error:
         return _expected_ending(error)
@@ -118,29 +116,6 @@ def _expected_ending(error: BaseException) -> int:
             return _say(str(error), _EXIT_USAGE)
         case _:
             return _say("interrupted", 128 + signal.SIGINT)
-
-
-@contextmanager
-def _signals_raise() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the check like Ctrl-C: through its own clean-up."""
-
-    def end(number: int, _: FrameType | None) -> NoReturn:
-        # A second signal must not cut the clean-up short; SIGKILL always can.
-        for caught in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(caught, signal.SIG_IGN)
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        raise Terminated(number)
-
-    before = {}
-    for caught in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        if signal.getsignal(caught) is not signal.SIG_IGN:
-            before[caught] = signal.signal(caught, end)
-    try:
-        yield
-    finally:
-        for caught, handler in before.items():
-            signal.signal(caught, handler)
 
 
 def _say(text: str, code: int, before: str = "") -> int:

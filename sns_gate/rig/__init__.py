@@ -7,7 +7,16 @@ from sns_gate.rig.machine import Machine
 from sns_gate.rig.mount import CheckRequest, Rig
 from sns_gate.rig.policy import settle
 from sns_gate.rig.sides import both_revisions
-from sns_gate.rig.stations import Infos, Places, Stage, Station, Team, spread
+from sns_gate.rig.stations import (
+    Infos,
+    Places,
+    Stage,
+    Station,
+    Team,
+    all_at_once,
+    refuse_unlike,
+    spread,
+)
 
 __all__ = [
     "CheckRequest",
@@ -22,8 +31,10 @@ __all__ = [
     "Stage",
     "Station",
     "Team",
+    "all_at_once",
     "both_revisions",
     "further_baselines",
+    "refuse_unlike",
     "settle",
     "spread",
     "unexplained",

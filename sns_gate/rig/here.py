@@ -34,6 +34,11 @@ class LocalStation:
         return self.device.name
 
     @property
+    def lost(self) -> bool:
+        """Whether nothing can be measured here any more; this machine is not lost."""
+        return False
+
+    @property
     def loaded(self) -> Mapping[Side, protocol.Loaded | None]:
         """What a worker of each side has loaded."""
         return {side: self.pool.workers(side)[0].loaded for side in SIDES}

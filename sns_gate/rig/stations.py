@@ -53,6 +53,10 @@ class Station(Protocol):
         """What the result calls it."""
 
     @property
+    def lost(self) -> bool:
+        """Whether nothing can be measured there any more."""
+
+    @property
     def loaded(self) -> Mapping[Side, protocol.Loaded | None]:
         """What a worker of each side has loaded."""
 
@@ -130,7 +134,8 @@ def refuse_unlike(found: Sequence[Station]) -> None:
             raise RefusedRun(
                 "gpus-differ",
                 f"{first.name} and {station.name} differ in {', '.join(differing)}, so cases "
-                f"measured on one would not be those of the other; choose like ones with --device",
+                f"measured on one would not be those of the other; choose like ones with --device "
+                f"or --launcher",
             )
 
 
@@ -141,6 +146,8 @@ def spread(
     keep: Callable[[Station, _T, _R], None],
 ) -> None:
     """Do each piece of work at whichever station is free, and keep what came of it, one at a time.
+
+    A station that is lost takes no more while there is another; the last one breaks what is left.
 
     Args:
         there: stations.
@@ -158,7 +165,7 @@ def spread(
     queue = _Queue(work)
 
     def run(station: Station) -> None:
-        for piece in queue:
+        for piece in queue.pieces_until(lambda: _is_replaced(station, there)):
             found = do(station, piece)
             with queue.open() as is_open:
                 if is_open:
@@ -172,7 +179,12 @@ def spread(
     all_at_once([partial(run, station) for station in there], end)
 
 
-def all_at_once(runs: Sequence[Callable[[], None]], end: Callable[[], None]) -> None:
+def _is_replaced(station: Station, there: Sequence[Station]) -> bool:
+    """Whether a station is lost and another one is there for what is left."""
+    return station.lost and not all(one.lost for one in there)
+
+
+def all_at_once(runs: Sequence[Callable[[], object]], end: Callable[[], None]) -> None:
     """Run them at once; where one fails, or this is interrupted, end the others and say so."""
     executor = ThreadPoolExecutor(len(runs))
     try:
@@ -195,8 +207,9 @@ class _Queue(Generic[_T]):
         self._lock = threading.Lock()
         self._closed = threading.Event()
 
-    def __iter__(self) -> Iterator[_T]:
-        while not self._closed.is_set():
+    def pieces_until(self, enough: Callable[[], bool]) -> Iterator[_T]:
+        """One after the other, for one of those who share them."""
+        while not (self._closed.is_set() or enough()):
             with self._lock:
                 piece = list(itertools.islice(self._left, 1))
             if not piece:
