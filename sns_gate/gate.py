@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sns_gate import session
 from sns_gate.config import read_file
-from sns_gate.errors import NothingCompared, RefusedRun, Terminated, UsageError, WorkerError
+from sns_gate.errors import NothingCompared, RefusedRun, Terminated, WorkerError
 from sns_gate.outpost import outposts
 from sns_gate.revisions import Revision, scratch_folder
 from sns_gate.rig import (
@@ -25,6 +25,7 @@ from sns_gate.rig import (
     Team,
     both_revisions,
     further_baselines,
+    require_here,
     settle,
     spread,
     unexplained,
@@ -111,11 +112,7 @@ def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateRe
     """
     with scratch_folder() as scratch, nothing_left_in(scratch):
         settings = request.layers.over(read_file(request.folder))
-        if settings.launcher:
-            raise UsageError(
-                f"--launcher {settings.launcher[0]} leads elsewhere, and a comparison of functions "
-                f"works at this machine alone; start it there, or give --launcher '' for here"
-            )
+        require_here(settings, "a comparison of functions")
         rig = FunctionsRig(request, settings, scratch)
         places = Here(rig)
         names = RevisionInfo(ref=request.baseline), RevisionInfo(ref=request.candidate)

@@ -9,7 +9,7 @@ from typing import Protocol
 from sns_gate.config import Settings, read_file
 from sns_gate.protocol import Loaded
 from sns_gate.revisions import scratch_folder
-from sns_gate.rig import CheckRequest, Here, Rig, Team, both_revisions, settle
+from sns_gate.rig import CheckRequest, Here, Rig, Team, both_revisions, require_here, settle
 from sns_gate.types import SIDES, Explanation, Reason
 from sns_gate.workers import nothing_left_in
 
@@ -61,6 +61,7 @@ def explain(
         both_revisions(request.folder, request.baseline, request.candidate, scratch) as sides,
     ):
         settings, _ = settle(request, sides)
+        require_here(settings, "explain")
         rig = Rig(settings, sides, scratch, request.environment)
         places = Here(rig)
         places.prepare(progress.stage)

@@ -120,7 +120,7 @@ class Outposts:
         if blind:
             stage(f"shipping both sides to {', '.join(one.name for one in blind)}")
             self._all(blind, self._ship)
-        if len(blind) < len(self._there):
+        if len(blind) < len(self._there) and self._rigs[0].settings.build:
             self._rigs[0].build(stage)
             for rig in self._rigs[1:]:
                 rig.build(stage, ("baseline",))

@@ -2,7 +2,7 @@
 
 from sns_gate.rig.functions import FunctionsRequest, FunctionsRig
 from sns_gate.rig.further import FurtherBaseline, further_baselines
-from sns_gate.rig.here import Here, unexplained
+from sns_gate.rig.here import Here, require_here, unexplained
 from sns_gate.rig.machine import Machine
 from sns_gate.rig.mount import CheckRequest, Rig
 from sns_gate.rig.policy import settle
@@ -35,6 +35,7 @@ __all__ = [
     "both_revisions",
     "further_baselines",
     "refuse_unlike",
+    "require_here",
     "settle",
     "spread",
     "unexplained",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from sns_gate import protocol, session
-from sns_gate.errors import WorkerError
+from sns_gate.config import Settings
+from sns_gate.errors import UsageError, WorkerError
 from sns_gate.rig.device import Device
 from sns_gate.rig.functions import FunctionsRig
 from sns_gate.rig.machine import Machine
@@ -157,6 +158,19 @@ class Here:
                     )
                 except WorkerError as error:
                     yield case, unexplained(case.id, error)
+
+
+def require_here(settings: Settings, what: str) -> None:
+    """Refuse what is done on this machine alone where launchers lead elsewhere.
+
+    Raises:
+        UsageError: they do.
+    """
+    if settings.launcher:
+        raise UsageError(
+            f"'{settings.launcher[0]}' leads elsewhere, and {what} works at this machine alone; "
+            f"run it on that machine, or give --launcher '' for this one"
+        )
 
 
 def unexplained(what: str, error: Exception) -> Reason:

@@ -1,0 +1,53 @@
+"""Launchers as small scripts: what users have, and what may go wrong with it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import psutil
+
+from sns_gate import __version__
+from sns_gate.outpost.lines import greeting
+from sns_gate.outpost.messages import PROTOCOL, Greeting
+
+#: Starts what follows, as ssh and srun do.
+PLAIN = 'exec "$@"'
+#: As login shells do, with a last line that does not end.
+BANNER = (
+    'echo "Welcome to node1"; printf "{ \\"kind\\": \\"no answer\\" }\\nLast login: "; exec "$@"'
+)
+#: The coordinator's folders are not seen: the text in them is asked for in the first line.
+ELSEWHERE = 'sed -u \'1s/"text":"[0-9a-f]*"/"text":"another"/\' | "$@"'
+
+
+class Launchers:
+    """Scripts in a folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+
+    def script(self, body: str, name: str = "launch") -> str:
+        """A launcher of this body, in words for the command line."""
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+        path.chmod(0o755)
+        return str(path)
+
+    def impostor(self, then: str, *, version: str = __version__, protocol: int = PROTOCOL) -> str:
+        """One behind which something greets as an outpost does, and then goes another way."""
+        first = greeting(Greeting(version=version, protocol=protocol, host="h", pid=1)).decode()
+        file = self.folder / "greeting"
+        file.write_text(first, encoding="utf-8")
+        return self.script(f"cat {file}; {then}", "impostor")
+
+
+def outposts_of(gate_pid: int) -> list[psutil.Process]:
+    """The processes that a gate's launchers have become, in the order in which they started."""
+    children = psutil.Process(gate_pid).children(recursive=True)
+    found = [one for one in children if "sns_gate.outpost" in " ".join(one.cmdline())]
+    return sorted(found, key=lambda one: one.pid)
+
+
+NO_GATE = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable

@@ -1,0 +1,289 @@
+"""Checks whose cases are measured where launchers lead, here on this machine as elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Ran, check, commit, git, new_repository, sns_gate
+from tests.launchers import BANNER, ELSEWHERE, PLAIN, Launchers
+from tests.test_pinned_check import Lab
+
+BASELINE = """
+    import time
+
+    def pace(name, baseline, candidate):
+        time.sleep(baseline)
+        return name
+
+    def answer():
+        return 1
+
+    answer_of = "baseline"
+"""
+CANDIDATE = BASELINE.replace("sleep(baseline)", "sleep(candidate)").replace("return 1", "return 2")
+BENCH = """
+    import time
+    from sns_gate import benchmark
+    from pkg import answer, pace
+
+    @benchmark(check=False)
+    def same():
+        return lambda: pace("same", 0.002, 0.002)
+
+    @benchmark(check=False)
+    def slower():
+        return lambda: pace("slower", 0.001, 0.008)
+
+    @benchmark(check=False)
+    def faster():
+        return lambda: pace("faster", 0.008, 0.001)
+
+    @benchmark
+    def wrong():
+        return lambda: answer()
+"""
+PLANTED = {"same": "unchanged", "slower": "slower", "faster": "faster", "wrong": "wrong"}
+
+
+@pytest.fixture
+def launchers(tmp_path: Path) -> Launchers:
+    return Launchers(tmp_path / "launchers")
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Path:
+    """A repository whose candidate differs from its baseline in known ways."""
+    folder = new_repository(
+        tmp_path / "repo",
+        {"pkg/__init__.py": BASELINE, "benchmarks/bench_pace.py": BENCH,
+         ".gitignore": "result.json\n__pycache__/\nignored/\n"},
+    )  # fmt: skip
+    commit(folder, {"pkg/__init__.py": CANDIDATE})
+    return folder
+
+
+def through(repository: Path, *launchers: str, more: tuple[str, ...] = (), **variables: str) -> Ran:
+    """A quick check through these launchers, with locks of its own."""
+    there = [word for one in launchers for word in ("--launcher", one)]
+    own = ("--state-dir", str(repository.parent / "state"))
+    return check(repository, *there, *own, *more, **variables)
+
+
+def test_every_verdict_is_reached_through_a_launcher(planted: Path, launchers: Launchers) -> None:
+    plain = launchers.script(PLAIN)
+    ran = through(planted, plain)
+    assert ran.verdicts == PLANTED, ran.out + ran.err
+    assert ran.code == 1
+    assert ran.result is not None
+    assert {case.device for case in ran.result.cases} == {f"{plain}: cpu"}
+    assert {case.file for case in ran.result.cases} == {"benchmarks/bench_pace.py"}
+    assert ran.case("slower").screening is not None, "it was confirmed in new processes"
+    assert ran.result.candidate.loaded == ("pkg/__init__.py",)
+    assert ran.result.candidate.fingerprint is not None
+    assert "1/4" in ran.out
+
+
+def test_two_places_share_the_cases_behind_a_banner_and_under_one_name(
+    planted: Path, launchers: Launchers
+) -> None:
+    banner = launchers.script(BANNER)
+    ran = through(planted, banner, banner)
+    assert ran.verdicts == PLANTED, ran.out + ran.err
+    assert ran.result is not None
+    assert {case.device for case in ran.result.cases} == {f"{banner} #1: cpu", f"{banner} #2: cpu"}
+
+
+def test_what_is_not_seen_there_is_shipped_as_the_working_tree_has_it_and_built_there(
+    planted: Path, launchers: Launchers
+) -> None:
+    """Changed, new and built files count; what git ignores is left behind."""
+    (planted / "benchmarks/bench_more.py").write_text(
+        "import os, pathlib\n"
+        "from sns_gate import benchmark\n"
+        "import built, pkg\n"
+        "folder = pathlib.Path(pkg.__file__).parents[1]\n"
+        f"assert not folder.is_relative_to({str(planted)!r}), folder\n"
+        f"assert os.getcwd() == str(folder)\n"
+        "assert not (folder / 'ignored').exists() and not (folder / '.git').exists()\n\n"
+        "@benchmark(check=False)\n"
+        "def new():\n"
+        "    return lambda: pkg.pace('new', 0.001, 0.001)\n"
+    )
+    (planted / "ignored").mkdir()
+    (planted / "ignored" / "huge").write_text("0" * 100)
+    build = '{python} -c \'open("{prefix}/built.py", "w")\''
+    elsewhere = launchers.script(ELSEWHERE)
+    ran = through(
+        planted, elsewhere, more=("--filter", "new", "--filter", "same", "--build", build)
+    )
+    assert ran.verdicts == {"same": "unchanged", "new": "unchanged"}, ran.out + ran.err
+    assert ran.case("new").file == "benchmarks/bench_more.py"
+    assert "shipping both sides" in ran.out
+    assert f"{elsewhere}: building the candidate" in ran.out
+    assert ran.result is not None
+    assert ran.result.candidate.changed_files == ("benchmarks/bench_more.py",)
+
+
+def test_benchmarks_outside_of_the_repository_are_shipped_too(
+    planted: Path, launchers: Launchers, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    (planted / "benchmarks").rename(outside)
+    commit(planted, {})
+    ran = through(
+        planted, launchers.script(ELSEWHERE),
+        more=("--benchmarks", str(outside), "--filter", "same"),
+    )  # fmt: skip
+    assert ran.verdicts == {"same": "unchanged"}, ran.out + ran.err
+    assert ran.case("same").file == str(outside / "bench_pace.py")
+
+
+def test_references_further_baselines_and_explanations_work_there(
+    planted: Path, launchers: Launchers
+) -> None:
+    git(planted, "tag", "v1", "HEAD~1")
+    bench = """
+        import time
+        from sns_gate import benchmark
+        from pkg import pace
+
+        def other():
+            return lambda: pace("other", 0.012, 0.012)
+
+        @benchmark(check=False, reference=other)
+        def against():
+            return lambda: pace("against", 0.002, 0.002)
+    """
+    commit(planted, {"benchmarks/bench_pace.py": bench})
+    commit(planted, {"README": "the same"})
+    ran = through(
+        planted, launchers.script(ELSEWHERE),
+        more=("--also-against", "v1", "--explain", "all"),
+    )  # fmt: skip
+    assert ran.verdicts == {
+        "against": "unchanged", "against vs other": "faster", "against against v1": "unchanged",
+    }, ran.out + ran.err  # fmt: skip
+    assert ran.case("against vs other").explanation is not None
+    assert ran.result is not None
+    assert not [one for one in ran.result.disclosures if one.code == "not-explained"]
+
+
+def test_clocks_are_pinned_and_given_back_there(
+    tmp_path: Path, library: Path, launchers: Launchers
+) -> None:
+    lab = Lab(tmp_path, library)
+    ran = lab.check("--clocks", "1502", "--launcher", launchers.script(PLAIN), "--explain", "none")
+    assert ran.verdicts == {"case0": "unchanged"}, ran.out + ran.err
+    assert ran.case("case0").tier.value == "A"
+    assert lab.untouched
+
+
+def test_evidence_comes_from_the_device_there(
+    tmp_path: Path, library: Path, launchers: Launchers
+) -> None:
+    lab = Lab(tmp_path, library)
+    ran = lab.check("--launcher", launchers.script(PLAIN), "--explain", "none")
+    evidence = ran.case("case0").evidence
+    assert evidence.clock_source == "device"
+    assert ran.case("case0").blocks[0].gpu is not None
+
+
+# ------------------------------------------------------------------ what cannot be done
+
+
+def test_a_candidate_has_no_say_in_what_is_launched(planted: Path, launchers: Launchers) -> None:
+    evil = launchers.script(f"touch {planted.parent}/launched; exec false")
+    commit(planted, {"sns-gate.toml": f'launcher = "{evil}"\nlauncher-python = "evil"\n'})
+    ran = check(planted, "--policy-from", "baseline", "--filter", "same")
+    assert ran.verdicts == {"same": "unchanged"}, ran.out + ran.err
+    assert not (planted.parent / "launched").exists()
+    assert ran.result is not None
+    told = [one.text for one in ran.result.disclosures if one.code == "policy-from-baseline"]
+    assert any("launcher" in text for text in told)
+
+
+def test_launchers_stand_in_every_layer_and_an_empty_one_is_this_machine(
+    planted: Path, launchers: Launchers
+) -> None:
+    plain = launchers.script(PLAIN)
+    commit(planted, {"sns-gate.toml": f'launcher = ["{plain}"]\n'})
+    own = ("--state-dir", str(planted.parent / "state"), "--filter", "same")
+    assert check(planted, *own).case("same").device == f"{plain}: cpu"
+    assert check(planted, *own, SNS_GATE_LAUNCHER="").case("same").device is None
+    assert check(planted, *own, "--launcher", "").case("same").device is None
+
+
+@pytest.mark.parametrize("command", ["compare", "explain"])
+def test_commands_for_this_machine_say_so(
+    planted: Path, launchers: Launchers, command: str
+) -> None:
+    what = ("pkg:answer", "pkg:answer") if command == "compare" else ("same",)
+    ran = sns_gate(planted, command, *what, "--device", "cpu", "--launcher",
+                   launchers.script(PLAIN))  # fmt: skip
+    assert ran.code == 2
+    assert "works at this machine alone" in ran.err
+
+
+def test_a_place_has_one_device(planted: Path, launchers: Launchers) -> None:
+    ran = through(planted, launchers.script(PLAIN), more=("--device", "cuda:0,1"))
+    assert ran.code == 2
+    assert "names 2 devices there" in ran.err
+
+
+def test_what_is_asked_wrongly_is_said_as_here_with_the_place(
+    planted: Path, launchers: Launchers
+) -> None:
+    plain = launchers.script(PLAIN)
+    ran = through(planted, plain, more=("--python", "/no/such/python"))
+    assert ran.code == 2
+    assert f"{plain}: /no/such/python is no program" in ran.err
+    ran = through(planted, plain, more=("--launcher-python", "a b"))
+    assert (ran.code, "launcher-python" in ran.err) == (2, True)
+    ran = through(planted, "ssh 'host")
+    assert (ran.code, "No closing quotation" in ran.err) == (2, True)
+
+
+# ------------------------------------------------------------------ trust
+
+
+def test_launchers_get_the_users_variables_without_tokens_and_workers_their_allowlist(
+    planted: Path, launchers: Launchers
+) -> None:
+    seen = planted.parent / "seen.json"
+    bench = f"""
+        import json, os
+        from sns_gate import benchmark
+        from pkg import pace
+
+        with open({str(seen)!r}, "w") as file:
+            json.dump(dict(os.environ), file)
+
+        @benchmark(check=False)
+        def same():
+            return lambda: pace("same", 0.002, 0.002)
+    """
+    commit(planted, {"benchmarks/bench_pace.py": bench})
+    commit(planted, {"README": "the same"})
+    listing, value = planted.parent / "environment", "not-to-be-seen"
+    ran = through(
+        planted, launchers.script(f"env > {listing}; {PLAIN}"),
+        GITHUB_TOKEN=value, GH_TOKEN=value, ACTIONS_RUNTIME_TOKEN=value,
+        SSH_AUTH_SOCK="/agent",
+    )  # fmt: skip
+    assert ran.verdicts == {"same": "unchanged"}, ran.out + ran.err
+    assert "SSH_AUTH_SOCK=/agent" in listing.read_text()
+    assert value not in listing.read_text()
+    workers = json.loads(seen.read_text())
+    assert not {"SSH_AUTH_SOCK", "GITHUB_TOKEN"} & set(workers)
+
+
+def test_files_of_the_repository_are_not_imported_by_what_is_launched(
+    planted: Path, launchers: Launchers
+) -> None:
+    commit(planted, {"pydantic.py": "raise SystemExit('imported the candidate')\n"})
+    launcher = launchers.script(f"unset PYTHONSAFEPATH; {PLAIN}")
+    ran = through(planted, launcher, more=("--filter", "same"), PYTHONSAFEPATH="1")
+    assert ran.verdicts == {"same": "unchanged"}, ran.out + ran.err
