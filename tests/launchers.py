@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import psutil
@@ -10,6 +9,7 @@ import psutil
 from sns_gate import __version__
 from sns_gate.outpost.lines import greeting
 from sns_gate.outpost.messages import PROTOCOL, Greeting
+from tests.conftest import Ran, check, commit, new_repository
 
 #: Starts what follows, as ssh and srun do.
 PLAIN = 'exec "$@"'
@@ -19,6 +19,54 @@ BANNER = (
 )
 #: The coordinator's folders are not seen: the text in them is asked for in the first line.
 ELSEWHERE = 'sed -u \'1s/"text":"[0-9a-f]*"/"text":"another"/\' | "$@"'
+
+
+BASELINE = """
+    import time
+
+    def pace(name, baseline, candidate):
+        time.sleep(baseline)
+        return name
+
+    def answer():
+        return 1
+
+    answer_of = "baseline"
+"""
+CANDIDATE = BASELINE.replace("sleep(baseline)", "sleep(candidate)").replace("return 1", "return 2")
+BENCH = """
+    import time
+    from sns_gate import benchmark
+    from pkg import answer, pace
+
+    @benchmark(check=False)
+    def same():
+        return lambda: pace("same", 0.002, 0.002)
+
+    @benchmark(check=False)
+    def slower():
+        return lambda: pace("slower", 0.001, 0.008)
+
+    @benchmark(check=False)
+    def faster():
+        return lambda: pace("faster", 0.008, 0.001)
+
+    @benchmark
+    def wrong():
+        return lambda: answer()
+"""
+PLANTED = {"same": "unchanged", "slower": "slower", "faster": "faster", "wrong": "wrong"}
+
+
+def planted_repository(folder: Path) -> Path:
+    """A repository whose candidate differs from its baseline in known ways."""
+    new_repository(
+        folder,
+        {"pkg/__init__.py": BASELINE, "benchmarks/bench_pace.py": BENCH,
+         ".gitignore": "result.json\n__pycache__/\nignored/\n"},
+    )  # fmt: skip
+    commit(folder, {"pkg/__init__.py": CANDIDATE})
+    return folder
 
 
 class Launchers:
@@ -50,4 +98,8 @@ def outposts_of(gate_pid: int) -> list[psutil.Process]:
     return sorted(found, key=lambda one: one.pid)
 
 
-NO_GATE = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
+def through(repository: Path, *launchers: str, more: tuple[str, ...] = (), **variables: str) -> Ran:
+    """A quick check through these launchers, with locks of its own."""
+    there = [word for one in launchers for word in ("--launcher", one)]
+    own = ("--state-dir", str(repository.parent / "state"))
+    return check(repository, *there, *own, *more, **variables)

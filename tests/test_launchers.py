@@ -7,45 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Ran, check, commit, git, new_repository, sns_gate
-from tests.launchers import BANNER, ELSEWHERE, PLAIN, Launchers
+from tests.conftest import check, commit, git, sns_gate
+from tests.launchers import (
+    BANNER,
+    ELSEWHERE,
+    PLAIN,
+    PLANTED,
+    Launchers,
+    planted_repository,
+    through,
+)
 from tests.test_pinned_check import Lab
-
-BASELINE = """
-    import time
-
-    def pace(name, baseline, candidate):
-        time.sleep(baseline)
-        return name
-
-    def answer():
-        return 1
-
-    answer_of = "baseline"
-"""
-CANDIDATE = BASELINE.replace("sleep(baseline)", "sleep(candidate)").replace("return 1", "return 2")
-BENCH = """
-    import time
-    from sns_gate import benchmark
-    from pkg import answer, pace
-
-    @benchmark(check=False)
-    def same():
-        return lambda: pace("same", 0.002, 0.002)
-
-    @benchmark(check=False)
-    def slower():
-        return lambda: pace("slower", 0.001, 0.008)
-
-    @benchmark(check=False)
-    def faster():
-        return lambda: pace("faster", 0.008, 0.001)
-
-    @benchmark
-    def wrong():
-        return lambda: answer()
-"""
-PLANTED = {"same": "unchanged", "slower": "slower", "faster": "faster", "wrong": "wrong"}
 
 
 @pytest.fixture
@@ -55,21 +27,7 @@ def launchers(tmp_path: Path) -> Launchers:
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Path:
-    """A repository whose candidate differs from its baseline in known ways."""
-    folder = new_repository(
-        tmp_path / "repo",
-        {"pkg/__init__.py": BASELINE, "benchmarks/bench_pace.py": BENCH,
-         ".gitignore": "result.json\n__pycache__/\nignored/\n"},
-    )  # fmt: skip
-    commit(folder, {"pkg/__init__.py": CANDIDATE})
-    return folder
-
-
-def through(repository: Path, *launchers: str, more: tuple[str, ...] = (), **variables: str) -> Ran:
-    """A quick check through these launchers, with locks of its own."""
-    there = [word for one in launchers for word in ("--launcher", one)]
-    own = ("--state-dir", str(repository.parent / "state"))
-    return check(repository, *there, *own, *more, **variables)
+    return planted_repository(tmp_path / "repo")
 
 
 def test_every_verdict_is_reached_through_a_launcher(planted: Path, launchers: Launchers) -> None:

@@ -59,6 +59,7 @@ class Field:
     def start(self, *launchers: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "sns_gate", "check", *QUICK, "--baseline", "HEAD~1",
+             "--placements", "4",
              *self.options(*launchers)],
             cwd=self.repository, env=clean_environment(TMPDIR=str(self.tmp)), text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -21,7 +21,7 @@ from sns_gate.outpost.messages import PROTOCOL, Alive, Answer, Greeting, Message
 from sns_gate.protocol import MAX_LINE_BYTES
 
 #: An outpost says every few seconds that it is there.
-SILENCE_S = 60.0
+SILENCE_S = 30.0
 _POLL_S = 0.25
 _READ_BYTES = 1 << 16
 #: What shells may print before the outpost's first word.
