@@ -14,9 +14,11 @@ from tests.launchers import (
     PLAIN,
     PLANTED,
     Launchers,
+    outposts_of,
     planted_repository,
     through,
 )
+from tests.test_endings import wait_for
 from tests.test_pinned_check import Lab
 
 
@@ -137,6 +139,23 @@ def test_clocks_are_pinned_and_given_back_there(
     assert ran.verdicts == {"case0": "unchanged"}, ran.out + ran.err
     assert ran.case("case0").tier.value == "A"
     assert lab.untouched
+
+
+def test_clocks_pinned_by_an_outpost_that_is_killed_are_given_back(
+    tmp_path: Path, library: Path, launchers: Launchers
+) -> None:
+    lab = Lab(tmp_path, library)
+    gate = lab.start(
+        "--clocks", "1502", "--launcher", launchers.script(PLAIN), "--explain", "none",
+        "--pass-env=RECORDED_SECONDS", RECORDED_CASES="6", RECORDED_SECONDS="0.02",
+    )  # fmt: skip
+    wait_for("1/6", gate)
+    assert lab.gpu.locked_max_mhz == 1502
+    (outpost,) = outposts_of(gate.pid)
+    outpost.kill()
+    _, err = gate.communicate(timeout=60)
+    assert gate.returncode == 3, err
+    assert lab.given_back()
 
 
 def test_evidence_comes_from_the_device_there(

@@ -21,6 +21,7 @@ from sns_gate.outpost.launched import Launched, command_of
 from sns_gate.outpost.messages import Alive, Done, Event, Look, StageBegun
 from sns_gate.outpost.near import Outpost
 from sns_gate.rig.stations import spread
+from sns_gate.temporary import ANY
 from tests.conftest import QUICK, Ran, check, clean_environment, commit, new_repository
 from tests.launchers import BANNER, ELSEWHERE, PLAIN, Launchers, outposts_of
 from tests.leftovers import left_behind, processes_in
@@ -179,7 +180,7 @@ def test_outposts_of_a_killed_check_end_by_themselves(field: Field) -> None:
     gate.communicate(timeout=10)
     psutil.wait_procs([outpost], timeout=20)
     assert not outpost.is_running()
-    own = f"sns-gate-{outpost.pid}-"
+    own = f"{ANY}{outpost.pid}-"
     assert not [file for file in field.tmp.iterdir() if file.name.startswith(own)]
     field.check(more=("--filter", "n=1"))
     assert not left_behind(field.repository, field.tmp)

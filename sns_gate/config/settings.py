@@ -107,8 +107,8 @@ class Settings(Record):
     launcher: Annotated[tuple[Command, ...], BeforeValidator(_words)] = Field(
         (),
         description="command that starts what follows it elsewhere, such as 'ssh host' or 'srun "
-        "--gpus=1': a place to measure at, in place of this machine; may be repeated, to spread "
-        "the cases; empty means here",
+        "-n1 --gpus=1': a place to measure at, in place of this machine; may be repeated, to "
+        "spread the cases; empty means here",
         json_schema_extra={"metavar": "COMMAND", "policy": True},
     )
     launcher_python: str | None = Field(

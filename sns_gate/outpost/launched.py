@@ -88,7 +88,7 @@ class Launched:
         self.name = name
         self._command, self._log, self._silence_s = command, log, silence_s
         self._buffer = bytearray()
-        self._left = False
+        self._left_s: float | None = None
         with log.open("wb") as errors:
             try:
                 self._process = subprocess.Popen(  # noqa: S603 (the launcher is the user's)
@@ -177,21 +177,24 @@ class Launched:
             try:
                 answer = lines.answer(self._line(self._silence_s, MAX_LINE_BYTES))
             except ValueError as error:
-                self.leave()
                 raise self._lost(f"sent something that is no answer ({error})") from None
             if not isinstance(answer, Alive):
                 return answer
 
     def leave(self) -> None:
         """Hang up: at the other end everything ends by itself, and who waits here is told."""
-        self._left = True
+        self._left_s = self._left_s or time.monotonic()
         with contextlib.suppress(OSError):
             self._to.close()
 
     def end(self) -> None:
         """Hang up and wait until the launcher has ended, which it is made to where it does not."""
         self.leave()
-        for number, wait_s in ((None, _LEAVE_S), (signal.SIGTERM, _END_S), (signal.SIGKILL, 1.0)):
+        gone_s = time.monotonic() - (self._left_s or 0.0)
+        patience = (
+            (None, max(0.0, _LEAVE_S - gone_s)), (signal.SIGTERM, _END_S), (signal.SIGKILL, 1.0),
+        )  # fmt: skip
+        for number, wait_s in patience:
             if number is not None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._process.pid, number)
@@ -230,7 +233,7 @@ class Launched:
         return bytes(line)
 
     def _require_somebody(self, deadline_s: float, timeout_s: float) -> None:
-        if self._left:
+        if self._left_s is not None:
             raise self._lost("was told to end")
         # A descendant may hold the pipe open after the launcher itself has ended.
         if self._process.poll() is not None:

@@ -165,7 +165,12 @@ Request = Annotated[
 
 
 class Greeting(Message):
-    """The first word of an outpost; it follows the mark that ends whatever a shell printed."""
+    """The first word of an outpost; it follows the mark that ends whatever a shell printed.
+
+    One of another version may say more, and is told from its number.
+    """
+
+    model_config = ConfigDict(extra="ignore")
 
     kind: Literal["greeting"] = "greeting"
     version: str

@@ -79,7 +79,7 @@ class Outpost:
             self._launched.send(request)
             return self._answer(expected, hear)
         except PlaceLost as error:
-            self.loss = error
+            self._give_up(error)
             raise
 
     def _answer(self, expected: type[_T], hear: Hear | None) -> _T:
@@ -93,7 +93,6 @@ class Outpost:
             if isinstance(answer, Failure):
                 raise lines.raised(answer, self.name)
             if not isinstance(answer, expected):
-                self._launched.leave()
                 raise PlaceLost(
                     f"'{self.name}' answered {type(answer).__name__} out of turn, so nothing that "
                     f"it says counts any more; check again",
@@ -135,9 +134,14 @@ class Outpost:
             pack(root, chunks)
             chunks.finish()
         except PlaceLost as error:
-            self.loss = error
+            self._give_up(error)
             raise
         self.ask(Receive(tree=tree, data="", last=True), Done)
+
+    def _give_up(self, why: PlaceLost) -> None:
+        """Whoever may still be there ends what it does, and keeps no device from others."""
+        self.loss = why
+        self._launched.leave()
 
     def leave(self) -> None:
         """Hang up; who waits for an answer is told."""

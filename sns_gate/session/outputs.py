@@ -10,7 +10,6 @@ not one, because code that rounds less often is not wrong.
 from __future__ import annotations
 
 import math
-import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from pydantic import ValidationError
 from sns_gate import protocol
 from sns_gate.errors import WorkerDied
 from sns_gate.session.blocks import Worker, receive_both
+from sns_gate.temporary import own_prefix
 from sns_gate.types import CHECKED, OutputCheck, Reason, Record
 
 #: Relative and absolute tolerance by type; of every other type all elements must be equal.
@@ -95,7 +95,7 @@ def compare_outputs(
         return Compared(notes=(Reason(code="outputs-unchecked", text=text),))
     # A worker may write while this is interrupted; the check's own end takes away what is left.
     with tempfile.TemporaryDirectory(
-        prefix=f"sns-gate-{os.getpid()}-outputs-", ignore_cleanup_errors=True
+        prefix=f"{own_prefix()}outputs-", ignore_cleanup_errors=True
     ) as folder:
         request = protocol.WriteOutput("", seed, poison=poison)
         baseline, candidate = _written(pair, Path(folder), request, timeout_s)
@@ -119,7 +119,7 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
         WorkerError: as ``compare_outputs``.
     """
     with tempfile.TemporaryDirectory(
-        prefix=f"sns-gate-{os.getpid()}-outputs-", ignore_cleanup_errors=True
+        prefix=f"{own_prefix()}outputs-", ignore_cleanup_errors=True
     ) as folder:
         before = _written(pair, Path(folder), protocol.WriteOutput("-before", seed), timeout_s)
         renewed = protocol.WriteOutput("-after", seed, renew=True)
