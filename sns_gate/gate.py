@@ -11,7 +11,6 @@ from typing import Protocol
 from sns_gate import session
 from sns_gate.config import read_file
 from sns_gate.errors import NothingCompared, RefusedRun, Terminated, WorkerError
-from sns_gate.outpost import outposts
 from sns_gate.revisions import Revision, scratch_folder
 from sns_gate.rig import (
     CheckRequest,
@@ -128,6 +127,8 @@ def _places(
     if not rigs[0].settings.launcher:
         yield Here(rigs[0], rigs[1:])
         return
+    from sns_gate.outpost import outposts  # costs time that checks here need not pay
+
     with outposts(rigs, scratch, request.environment, stage) as there:
         yield there
 
@@ -149,6 +150,8 @@ class _Run:
             for station in there:
                 self.ledger.disclose(station.disclosures)
             yield there
+            for station in there:  # a place may have been lost between two cases
+                self.ledger.disclose(station.disclosures)
 
     def deadlines(self, cases: int) -> Deadlines:
         """The budget shared out to so many cases."""

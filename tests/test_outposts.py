@@ -28,15 +28,18 @@ from tests.leftovers import left_behind, processes_in
 from tests.test_endings import wait_for
 
 COUNT = 5
+#: Each case says, as it begins, which process its workers belong to.
 CASES = f"""
-    import time
+    import os, pathlib, time
     from sns_gate import benchmark
     import pkg
 
-    @benchmark(params={{"n": list(range({COUNT}))}}, check=False)
+    @benchmark(params={{{{"n": list(range({COUNT}))}}}}, check=False)
     def slow(n):
+        pathlib.Path("{{begun}}", str(n)).write_text(str(os.getppid()))
         return lambda: time.sleep(0.003)
 """
+BEGINS_WITHIN_S = 60
 
 
 class Field:
@@ -44,11 +47,13 @@ class Field:
 
     def __init__(self, folder: Path) -> None:
         self.tmp, self.state = folder / "tmp", folder / "state"
-        self.tmp.mkdir()
+        self._begun = folder / "begun"
+        for made in (self.tmp, self._begun):
+            made.mkdir()
         self.launchers = Launchers(folder / "launchers")
         self.repository = new_repository(
             folder / "repo",
-            {"pkg.py": "", "benchmarks/bench_slow.py": CASES,
+            {"pkg.py": "", "benchmarks/bench_slow.py": CASES.format(begun=self._begun),
              ".gitignore": "result.json\n__pycache__/\n"},
         )  # fmt: skip
         commit(self.repository, {"pkg.py": "changed = 1\n"})
@@ -66,6 +71,15 @@ class Field:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )  # fmt: skip
+
+    def measuring(self, number: int) -> psutil.Process:
+        """The process whose workers have just begun with a case."""
+        deadline_s = time.monotonic() + BEGINS_WITHIN_S
+        file = self._begun / str(number)
+        while not (file.exists() and (said := file.read_text())):
+            assert time.monotonic() < deadline_s, f"case {number} has not begun"
+            time.sleep(0.01)
+        return psutil.Process(int(said))
 
     def check(self, *launchers: str, more: tuple[str, ...] = ()) -> Ran:
         return check(
@@ -100,26 +114,36 @@ def test_a_place_killed_in_mid_run_breaks_its_case_and_the_other_measures_the_re
 ) -> None:
     plain = field.launchers.script(PLAIN)
     gate = field.start(plain, plain)
-    wait_for(f"1/{COUNT}", gate)
-    os.killpg(outposts_of(gate.pid)[0].pid, signal.SIGKILL)
+    victim = field.measuring(2)
+    number = 1 + [one.pid for one in outposts_of(gate.pid)].index(victim.pid)
+    os.killpg(victim.pid, signal.SIGKILL)
     out, err = gate.communicate(timeout=120)
     assert gate.returncode == 3, out + err
-    broken = [case for case in field.cases if lost(case)]
-    assert len(broken) == 1, out
-    assert f"'{plain} #1' was killed by SIGKILL" in broken[0]["reasons"][-1]["text"]
-    assert broken[0]["broken_sides"] == ["baseline", "candidate"]
-    assert broken[0]["device"] == f"{plain} #1: cpu"
-    judged = [case for case in field.cases if not lost(case)]
-    assert len(judged) == COUNT - 1
-    assert all(case["speedup"] for case in judged), out
+    assert [lost(case) for case in field.cases] == [n == 2 for n in range(COUNT)], out
+    broken = field.cases[2]
+    assert f"'{plain} #{number}' was killed by SIGKILL" in broken["reasons"][-1]["text"]
+    assert broken["broken_sides"] == ["baseline", "candidate"]
+    assert broken["device"] == f"{plain} #{number}: cpu"
+    assert all(case["speedup"] for case in field.cases if not lost(case)), out
     field.check(more=("--filter", "n=1"))
     assert not left_behind(field.repository, field.tmp), "the next check there sweeps up"
 
 
+def test_a_place_lost_between_two_cases_costs_none_and_is_told(field: Field) -> None:
+    """So it is where the loss shows when the outpost is asked what it runs on."""
+    far = field.launchers.script('sed -u \'/"kind":"measured"/q\'', "ends after its first case")
+    plain = field.launchers.script(f"{PLAIN[5:]} | '{far}'")
+    gate = field.start(plain, field.launchers.script(PLAIN, "stays"))
+    out, err = gate.communicate(timeout=120)
+    assert gate.returncode == 0, out + err
+    assert len(field.cases) == COUNT
+    assert all(case["speedup"] for case in field.cases)
+    assert "[place-lost]" in out
+
+
 def test_without_any_place_left_the_remaining_cases_are_broken(field: Field) -> None:
     gate = field.start(field.launchers.script(f"{PLAIN[5:]}; echo 'node1 went down' >&2; exit 9"))
-    wait_for(f"1/{COUNT}", gate)
-    outposts_of(gate.pid)[-1].kill()
+    field.measuring(1).kill()
     out, err = gate.communicate(timeout=120)
     assert gate.returncode == 3, out + err
     assert [lost(case) for case in field.cases] == [False] + [True] * (COUNT - 1)
@@ -153,6 +177,14 @@ def test_a_lost_station_takes_no_more_and_the_last_one_breaks_what_is_left() -> 
     assert sorted({"first": names.count("first"), "second": names.count("second")}.values()) in (
         [1, 9], [3, 7],
     )  # fmt: skip
+
+
+def test_two_places_share_the_cases_behind_a_banner_and_under_one_name(field: Field) -> None:
+    banner = field.launchers.script(BANNER)
+    ran = field.check(banner, banner)
+    assert ran.code == 0, ran.out + ran.err
+    assert ran.result is not None
+    assert {case.device for case in ran.result.cases} == {f"{banner} #1: cpu", f"{banner} #2: cpu"}
 
 
 # ------------------------------------------------------------------ ended from here
@@ -267,13 +299,14 @@ def test_nothing_stray_reaches_the_coordinator(field: Field) -> None:
     """Neither what the interpreter there prints before, nor what threads print meanwhile."""
     (field.launchers.folder / "sitecustomize.py").write_text(
         "import os, sys, threading, time\n"
-        "os.write(1, b'before\\nand without an end')\n"
+        "is_outpost = '-P' in sys.orig_argv\n"
+        "if is_outpost: os.write(1, b'before\\nand without an end')\n"
         "def chatter():\n"
         "    while 'sns_gate.outpost.far' not in sys.modules: time.sleep(0.05)\n"
         "    while True:\n"
         "        time.sleep(0.5)\n"
         "        os.write(1, b'chatter\\n')\n"
-        "if '-P' in sys.orig_argv: threading.Thread(target=chatter, daemon=True).start()\n"
+        "if is_outpost: threading.Thread(target=chatter, daemon=True).start()\n"
     )
     launcher = f"env PYTHONPATH={field.launchers.folder}"
     ran = field.check(launcher, more=("--filter", "n=1"))

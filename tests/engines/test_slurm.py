@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,7 +17,6 @@ import pytest
 
 from tests.launchers import PLANTED, planted_repository, through
 from tests.leftovers import processes_in
-from tests.test_endings import wait_for
 from tests.test_outposts import COUNT, Field, lost
 
 pytestmark = pytest.mark.engines
@@ -162,28 +161,22 @@ def test_every_verdict_is_reached_on_two_nodes(cluster: Cluster, tmp_path: Path)
 
 
 def test_a_cancelled_job_costs_its_case_alone(cluster: Cluster, tmp_path: Path) -> None:
-    field = Field(tmp_path)
-    gate = field.start(*map(launcher, NODES))
-    wait_for(f"1/{COUNT}", gate)
-    cluster.cancel(cluster.jobs("node1")[0])
-    out, err = gate.communicate(timeout=120)
-    assert gate.returncode == 3, out + err
-    assert_one_is_lost(field, out)
+    one_is_lost(tmp_path, lambda node: cluster.cancel(cluster.jobs(node)[0]))
 
 
 def test_a_node_that_goes_down_costs_its_case_alone(cluster: Cluster, tmp_path: Path) -> None:
-    field = Field(tmp_path)
+    one_is_lost(tmp_path, cluster.lose)
+
+
+def one_is_lost(folder: Path, lose: Callable[[str], object]) -> None:
+    """The case under way at a node is broken by its end, and the other node measures the rest."""
+    field = Field(folder)
     gate = field.start(*map(launcher, NODES))
-    wait_for(f"1/{COUNT}", gate)
-    cluster.lose("node1")
+    node = field.measuring(2).environ()["SLURMD_NODENAME"]
+    lose(node)
     out, err = gate.communicate(timeout=120)
     assert gate.returncode == 3, out + err
-    assert_one_is_lost(field, out)
-
-
-def assert_one_is_lost(field: Field, out: str) -> None:
-    """One case is broken by the first node's end, and the second has measured the rest."""
-    broken = [case for case in field.cases if lost(case)]
-    assert [case["device"] for case in broken] == [f"{launcher('node1')}: cpu"], out
+    assert [lost(case) for case in field.cases] == [n == 2 for n in range(COUNT)], out
+    assert field.cases[2]["device"] == f"{launcher(node)}: cpu"
     assert sum(case["speedup"] is not None for case in field.cases) == COUNT - 1, out
     assert not processes_in(field.tmp)

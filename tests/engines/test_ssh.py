@@ -94,11 +94,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     assert not processes_in(made.tmp)
 
 
-def cut(server: Server) -> None:
+def cut(server: Server, outpost: psutil.Process) -> None:
     """End the server's end of the connection behind an outpost, but nothing that runs there."""
     listener = int((server.folder / "pid").read_text())
-    running = psutil.Process(listener).children(recursive=True)
-    outpost = next(one for one in running if "sns_gate.outpost" in one.cmdline())
     for process in outpost.parents():
         if process.name() == "sshd" and process.pid != listener:
             process.kill()
@@ -135,13 +133,11 @@ def test_both_sides_are_shipped_to_a_host_that_does_not_have_them(
 def test_a_connection_that_breaks_costs_its_case_alone(server: Server, tmp_path: Path) -> None:
     field = Field(tmp_path)
     gate = field.start(server.launcher, server.launcher)
-    wait_for(f"1/{COUNT}", gate)
-    cut(server)
+    cut(server, field.measuring(2))
     out, err = gate.communicate(timeout=120)
     assert gate.returncode == 3, out + err
-    broken = [case for case in field.cases if lost(case)]
-    assert len(broken) == 1, out
-    assert "exited with 255" in broken[0]["reasons"][-1]["text"]
+    assert [lost(case) for case in field.cases] == [n == 2 for n in range(COUNT)], out
+    assert "exited with 255" in field.cases[2]["reasons"][-1]["text"]
     assert sum(case["speedup"] is not None for case in field.cases) == COUNT - 1, out
     assert not processes_in(server.tmp), "the outpost saw its streams close, and swept up"
     assert not list(server.tmp.iterdir())
