@@ -110,7 +110,7 @@ def test_references_further_baselines_and_explanations_work_there(
     commit(planted, {"README": "the same"})
     ran = through(
         planted, launchers.script(ELSEWHERE),
-        more=("--also-against", "v1", "--explain", "all"),
+        more=("--also-against", "v1", "--explain", "all", "--candidate", "HEAD"),
     )  # fmt: skip
     assert ran.verdicts == {
         "against": "unchanged", "against vs other": "faster", "against against v1": "unchanged",

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -18,10 +19,14 @@ import pytest
 from sns_gate.errors import PlaceLost, UsageError
 from sns_gate.outpost import lines
 from sns_gate.outpost.launched import Launched, command_of
-from sns_gate.outpost.messages import Alive, Done, Event, Look, StageBegun
+from sns_gate.outpost.messages import Alive, Done, Event, Look, Measured, StageBegun
 from sns_gate.outpost.near import Outpost
+from sns_gate.outpost.station import RemoteStation
+from sns_gate.protocol import CaseSpec
 from sns_gate.rig.stations import spread
+from sns_gate.session import CaseOutcome, PlannedCase
 from sns_gate.temporary import ANY
+from sns_gate.types import CaseResult, Verdict
 from tests.conftest import QUICK, Ran, check, clean_environment, commit, new_repository
 from tests.launchers import BANNER, ELSEWHERE, PLAIN, Launchers, outposts_of
 from tests.leftovers import left_behind, processes_in
@@ -204,17 +209,20 @@ def test_an_interrupted_check_ends_everything_everywhere(
     assert not any(lost(case) for case in field.cases)
 
 
-def test_outposts_of_a_killed_check_end_by_themselves(field: Field) -> None:
+def test_outposts_of_a_killed_check_end_at_once_by_themselves(field: Field) -> None:
+    """Even in the midst of a case that takes long."""
+    bench = (field.repository / "benchmarks/bench_slow.py").read_text()
+    longer = bench.replace("return lambda", "time.sleep(100 if n == 1 else 0); return lambda")
+    commit(field.repository, {"benchmarks/bench_slow.py": longer})
     gate = field.start(field.launchers.script(PLAIN))
-    wait_for(f"1/{COUNT}", gate)
-    (outpost,) = outposts_of(gate.pid)
+    outpost = field.measuring(1)
     gate.kill()
     gate.communicate(timeout=10)
     psutil.wait_procs([outpost], timeout=20)
     assert not outpost.is_running()
     own = f"{ANY}{outpost.pid}-"
     assert not [file for file in field.tmp.iterdir() if file.name.startswith(own)]
-    field.check(more=("--filter", "n=1"))
+    field.check(more=("--filter", "n=0"))
     assert not left_behind(field.repository, field.tmp)
 
 
@@ -293,6 +301,22 @@ def test_what_is_no_answer_ends_the_place(field: Field, then: str, told: str) ->
     ran = field.check(field.launchers.impostor(then))
     assert ran.code == 3, ran.out + ran.err
     assert told in ran.err
+
+
+def test_the_outcome_of_another_case_than_asked_counts_for_none() -> None:
+    spec = CaseSpec("asked", "f.py", 1, None, "cold")
+    other = CaseResult(id="other", verdict=Verdict.UNCHANGED, tolerance=0.1)
+    answer = Measured(outcome=CaseOutcome(other))
+    left: list[bool] = []
+    outpost: Any = SimpleNamespace(
+        name="x", device="cpu", ask=lambda *_: answer, leave=lambda: left.append(True)
+    )
+    progress: Any = None
+    station = RemoteStation(outpost)
+    outcome = station.measure(PlannedCase(spec, 0.1), time.monotonic(), progress, 1)
+    assert outcome.result.id == "asked"
+    assert outcome.result.verdict is Verdict.BROKEN
+    assert left, "nothing that it says is believed any more"
 
 
 def test_nothing_stray_reaches_the_coordinator(field: Field) -> None:
