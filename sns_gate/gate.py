@@ -265,7 +265,7 @@ def _measure(
     def keep(station: Station, case: PlannedCase, outcome: CaseOutcome) -> None:
         run.keep(station, _provisional(outcome), outcome.result)
         found.outcomes.append((case, outcome))
-        if describing and not station.lost:
+        if describing:
             run.describe(station)
 
     spread(there, cases, do, keep)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import psutil
 
 from sns_gate import __version__
-from sns_gate.outpost.lines import greeting
+from sns_gate.outpost.lines import MARK
 from sns_gate.outpost.messages import PROTOCOL, Greeting
 from tests.conftest import Ran, check, commit, new_repository
 
@@ -83,11 +84,17 @@ class Launchers:
         path.chmod(0o755)
         return str(path)
 
-    def impostor(self, then: str, *, version: str = __version__, protocol: int = PROTOCOL) -> str:
-        """One behind which something greets as an outpost does, and then goes another way."""
-        first = greeting(Greeting(version=version, protocol=protocol, host="h", pid=1)).decode()
+    def impostor(self, then: str, **says: object) -> str:
+        """One behind which something greets as an outpost does, and then goes another way.
+
+        Args:
+            then: what it does, in the shell's words.
+            says: in its greeting, in place of what an outpost says or besides.
+        """
+        usual = Greeting(version=__version__, protocol=PROTOCOL, host="h", pid=1)
+        first = MARK.decode() + json.dumps(usual.model_dump() | says)
         file = self.folder / "greeting"
-        file.write_text(first, encoding="utf-8")
+        file.write_text(first + "\n", encoding="utf-8")
         return self.script(f"cat {file}; {then}", "impostor")
 
 

@@ -33,9 +33,10 @@ def planted(tmp_path: Path) -> Path:
 
 def test_every_verdict_is_reached_through_a_launcher(planted: Path, launchers: Launchers) -> None:
     plain = launchers.script(PLAIN)
-    ran = through(planted, plain)
+    ran = through(planted, plain, more=("--verbose",))
     assert ran.verdicts == PLANTED, ran.out + ran.err
     assert ran.code == 1
+    assert "same  block 1 of " in ran.out, "it is heard of while it is measured"
     assert ran.result is not None
     assert {case.device for case in ran.result.cases} == {f"{plain}: cpu"}
     assert {case.file for case in ran.result.cases} == {"benchmarks/bench_pace.py"}

@@ -265,7 +265,9 @@ def test_a_place_that_does_not_open_is_refused_in_the_launchers_words(
         assert text in ran.err
 
 
-@pytest.mark.parametrize("other", [{"version": "0.0.9"}, {"protocol": 99}])
+@pytest.mark.parametrize(
+    "other", [{"version": "0.0.9"}, {"protocol": 99}, {"version": "9.0", "more": ["to", "say"]}]
+)
 def test_another_version_is_refused_with_what_to_install(
     field: Field, other: dict[str, Any]
 ) -> None:

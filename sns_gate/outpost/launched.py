@@ -188,22 +188,16 @@ class Launched:
             self._to.close()
 
     def end(self) -> None:
-        """Hang up and wait until the launcher has ended, which it is made to where it does not."""
+        """Hang up and wait until the launcher has ended, with all that it started here."""
         self.leave()
         gone_s = time.monotonic() - (self._left_s or 0.0)
-        patience = (
-            (None, max(0.0, _LEAVE_S - gone_s)), (signal.SIGTERM, _END_S), (signal.SIGKILL, 1.0),
-        )  # fmt: skip
-        for number, wait_s in patience:
-            if number is not None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(max(0.0, _LEAVE_S - gone_s))
+        for number in (signal.SIGTERM, signal.SIGKILL):  # its descendants share its group
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(wait_s)
-                break
-        # A launcher's own descendants share its group and are of no more use.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait(_END_S)
         self._from.close()
 
     def log_tail(self) -> str:
