@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -10,7 +13,8 @@ import psutil
 from sns_gate import __version__
 from sns_gate.outpost.lines import MARK
 from sns_gate.outpost.messages import PROTOCOL, Greeting
-from tests.conftest import Ran, check, commit, new_repository
+from sns_gate.types import GateResult
+from tests.conftest import Ran, check, clean_environment, commit, new_repository
 
 #: Starts what follows, as ssh and srun do.
 PLAIN = 'exec "$@"'
@@ -110,3 +114,31 @@ def through(repository: Path, *launchers: str, more: tuple[str, ...] = (), **var
     there = [word for one in launchers for word in ("--launcher", one)]
     own = ("--state-dir", str(repository.parent / "state"))
     return check(repository, *there, *own, *more, **variables)
+
+
+DEMO = Path(__file__).resolve().parents[1] / "examples" / "demo.py"
+
+
+def demo_through(folder: Path, *launchers: str) -> GateResult:
+    """The demo's cases, measured where these lead; none is judged against what was planted.
+
+    What a busy machine refuses or leaves open is no contradiction.
+    """
+    planted = runpy.run_path(str(DEMO))["PLANTED"]["cpu"]
+    file = folder / "demo.json"
+    there = [word for one in launchers for word in ("--launcher", one)]
+    done = subprocess.run(
+        [sys.executable, str(DEMO), "--device", "cpu", "--json", str(file), *there,
+         "--state-dir", str(folder / "state")],
+        env=clean_environment(), capture_output=True, text=True, timeout=150, check=False,
+    )  # fmt: skip
+    assert file.exists(), done.stdout + done.stderr
+    result = GateResult.model_validate_json(file.read_text(encoding="utf-8"))
+    found = {case.id: case.verdict.value for case in result.cases}
+    assert found.keys() == planted.keys(), done.stdout
+    open_ = {"refused", "inconclusive", "not slower"}
+    for case, verdict in found.items():
+        assert verdict in {planted[case], *open_}, f"{case} is {verdict}\n{done.stdout}"
+    assert found["initials[count=1000]"] == "wrong"
+    assert result.complete
+    return result

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.launchers import PLANTED, planted_repository, through
+from tests.launchers import PLANTED, demo_through, planted_repository, through
 from tests.leftovers import processes_in
 from tests.test_endings import wait_for
 from tests.test_outposts import COUNT, Field, lost
@@ -109,6 +109,11 @@ def test_every_verdict_is_reached_over_ssh(server: Server, tmp_path: Path) -> No
     assert ran.result is not None
     assert {case.device for case in ran.result.cases} == {f"{server.launcher}: cpu"}
     assert not list(server.tmp.iterdir())
+
+
+def test_the_demo_is_judged_over_ssh(server: Server, tmp_path: Path) -> None:
+    result = demo_through(tmp_path, server.launcher)
+    assert {case.device for case in result.cases} == {f"{server.launcher}: cpu"}
 
 
 def test_both_sides_are_shipped_to_a_host_that_does_not_have_them(
