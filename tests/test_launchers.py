@@ -19,6 +19,7 @@ from tests.launchers import (
 )
 from tests.test_endings import wait_for
 from tests.test_pinned_check import Lab
+from tests.test_several_gpus import TwoGpus
 
 
 @pytest.fixture
@@ -156,6 +157,24 @@ def test_evidence_comes_from_the_device_there(
     evidence = ran.case("case0").evidence
     assert evidence.clock_source == "device"
     assert ran.case("case0").blocks[0].gpu is not None
+
+
+def test_gpus_of_one_host_are_places_and_refused_where_they_differ(
+    tmp_path: Path, library: Path
+) -> None:
+    two = TwoGpus(tmp_path, library)
+    uuids = [two.fake.gpu(number).uuid for number in (0, 1)]
+    there = [f"env CUDA_VISIBLE_DEVICES={uuid} RECORDED_UUID={uuid}" for uuid in uuids]
+    options = [word for one in there for word in ("--launcher", one)]
+    ran = two.check(*options)
+    assert set(ran.verdicts.values()) == {"unchanged"}, ran.out + ran.err
+    assert ran.result is not None
+    assert {case.device for case in ran.result.cases} == {f"{one}: cuda:0" for one in there}
+    two.fake.gpu(0).power_limit_mw = 400_000
+    refused = two.check(*options)
+    assert refused.code == 3
+    assert "differ in power_limit_w" in refused.err
+    assert f"{there[0]}: cuda:0 and {there[1]}: cuda:0" in refused.err
 
 
 # ------------------------------------------------------------------ what cannot be done
