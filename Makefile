@@ -36,7 +36,8 @@ coverage: $(READY)
 docs: $(READY)
 	$(BIN)/python -m docs.generate
 
-# The pages of results in a real browser: SNS_CHROMIUM names one, else a known one on PATH.
+# Pages of results in a real browser (SNS_CHROMIUM names one, else a known one on PATH), and cases
+# measured over a real sshd and by real Slurm daemons.
 test-engines: $(READY)
 	$(BIN)/python -m pytest -m engines
 

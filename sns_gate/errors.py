@@ -7,7 +7,8 @@ GateError
 │   └── ResultFileError  a result file cannot be read or written
 ├── NothingCompared      exit 5: there was nothing to compare
 ├── RefusedRun           exit 3: this machine cannot give a verdict now
-│   └── ClockLockError   a requested operating point could not be established
+│   ├── ClockLockError   a requested operating point could not be established
+│   └── PlaceLost        what a launcher had started is gone
 ├── WorkerError          one worker failed; the session decides what that costs
 │   ├── WorkerDied       the process is gone
 │   ├── WorkerHung       no answer within the time limit
@@ -68,6 +69,19 @@ class ClockLockError(RefusedRun, RuntimeError):
 
     def __init__(self, text: str) -> None:
         super().__init__("clock-lock", text)
+
+
+class PlaceLost(RefusedRun):
+    """What a launcher had started is gone; its other places may go on.
+
+    Args:
+        text: fact, consequence and next step.
+        detail: the end of what it wrote to its standard error.
+    """
+
+    def __init__(self, text: str, detail: str = "") -> None:
+        super().__init__("place-lost", text)
+        self.detail = detail
 
 
 class WorkerError(GateError):

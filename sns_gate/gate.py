@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 from sns_gate import session
@@ -16,15 +17,16 @@ from sns_gate.rig import (
     FunctionsRequest,
     FunctionsRig,
     FurtherBaseline,
+    Here,
+    Places,
     Rig,
-    Start,
     Station,
+    Team,
     both_revisions,
     further_baselines,
+    require_here,
     settle,
     spread,
-    stations,
-    taken_apart,
     unexplained,
 )
 from sns_gate.rig.heading import dirty, empty_submodules, header, info, several_bases
@@ -89,18 +91,20 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
     ):
         settings, notes = settle(request, sides)
         _refuse_identical(request, sides)
-        rig = Rig(request, settings, sides, scratch)
-        rig.build(progress.stage)
-        both = info(sides["baseline"]), info(sides["candidate"])
-        ledger = Ledger(header(settings, rig.devices.name, *both), save)
-        ledger.disclose((*notes, *several_bases(sides["baseline"])))
-        ledger.disclose((*dirty(sides["candidate"]), *empty_submodules(sides)))
-        with further_baselines(request, settings, sides, scratch) as (further, same):
-            for one in further:
-                one.rig.build(progress.stage, ("baseline",))
-            ledger.disclose(same)
+        rig = Rig(settings, sides, scratch, request.environment, request.kept_builds)
+        with (
+            further_baselines(request, settings, sides, scratch) as (further, same),
+            _places(
+                request, [rig, *(one.rig for one in further)], scratch, progress.stage
+            ) as places,
+        ):
+            places.prepare(progress.stage)
+            both = info(sides["baseline"]), info(sides["candidate"])
+            ledger = Ledger(header(settings, places.device, *both), save)
+            ledger.disclose((*notes, *several_bases(sides["baseline"])))
+            ledger.disclose((*dirty(sides["candidate"]), *empty_submodules(sides), *same))
             ledger.compared_with(one.info for one in further)
-            return _judged(_Run(rig, ledger, progress, further))
+            return _judged(_Run(rig, places, ledger, progress, further))
 
 
 def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateResult:
@@ -110,10 +114,26 @@ def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateRe
     """
     with scratch_folder() as scratch, nothing_left_in(scratch):
         settings = request.layers.over(read_file(request.folder))
+        require_here(settings, "a comparison of functions")
         rig = FunctionsRig(request, settings, scratch)
+        places = Here(rig)
         names = RevisionInfo(ref=request.baseline), RevisionInfo(ref=request.candidate)
-        ledger = Ledger(header(settings, rig.devices.name, *names), save)
-        return _judged(_Run(rig, ledger, progress))
+        ledger = Ledger(header(settings, places.device, *names), save)
+        return _judged(_Run(rig, places, ledger, progress))
+
+
+@contextmanager
+def _places(
+    request: CheckRequest, rigs: Sequence[Rig], scratch: Path, stage: Callable[[str], None]
+) -> Iterator[Places]:
+    """This machine, or wherever the launchers lead."""
+    if not rigs[0].settings.launcher:
+        yield Here(rigs[0], rigs[1:])
+        return
+    from sns_gate.outpost import outposts  # costs time that checks here need not pay
+
+    with outposts(rigs, scratch, request.environment, stage) as there:
+        yield there
 
 
 @dataclass(frozen=True)
@@ -121,33 +141,42 @@ class _Run:
     """A check under way: what it measures on, where results go, who hears of it."""
 
     rig: Rig | FunctionsRig
+    places: Places
     ledger: Ledger
     progress: Progress
     further: Sequence[FurtherBaseline] = ()
 
-    def stations(
-        self, start: Start, name: str, processes: int
-    ) -> AbstractContextManager[list[Station]]:
-        """One a device, with new workers."""
-        return stations(self.rig.settings, self.rig.devices.each, start, name, processes)
+    @contextmanager
+    def stations(self, team: Team, name: str, processes: int) -> Iterator[Sequence[Station]]:
+        """With new workers everywhere, and what a reader should know of how they started."""
+        with self.places.stations(team, name, processes) as there:
+            for station in there:
+                self.ledger.disclose(station.disclosures)
+            yield there
+            for station in there:  # a place may have been lost between two cases
+                self.ledger.disclose(station.disclosures)
 
     def deadlines(self, cases: int) -> Deadlines:
         """The budget shared out to so many cases."""
-        return Deadlines(self.rig.settings.budget, cases, len(self.rig.devices.each))
+        return Deadlines(self.rig.settings.budget, cases, self.places.count)
 
     def keep(self, station: Station, result: CaseResult, shown: CaseResult) -> None:
         """Save a case, and only then say so."""
-        several = len(self.rig.devices.each) > 1
-        where = {"device": station.device.name} if several else {}
+        where = {"device": station.name} if self.places.is_named else {}
         self.ledger.add(_located(result, self.rig).model_copy(update=where))
         self.progress.case_finished(shown)
+
+    def describe(self, station: Station) -> None:
+        """Say what both sides run on, and which of their files were seen loaded."""
+        known = self.ledger.header
+        self.ledger.describe(*station.describe((known.baseline, known.candidate)))
 
 
 @dataclass
 class _Round:
-    """Cases that the workers of one kind of pool can measure, and what they measured."""
+    """Cases that one kind of workers can measure, and what they measured."""
 
-    start: Start
+    team: Team
     outcomes: list[tuple[PlannedCase, CaseOutcome]] = field(default_factory=list)
 
     @property
@@ -159,7 +188,7 @@ class _Round:
 def _judged(run: _Run) -> GateResult:
     """Measure, confirm and close, or save what there is."""
     try:
-        with run.rig.devices.to_themselves(run.progress.stage):
+        with run.places.to_themselves(run.progress.stage):
             rounds = _measure_all(run)
             _confirm_slower(run, rounds)
             _explain_changed(run, rounds)
@@ -176,13 +205,14 @@ def _measure_all(run: _Run) -> list[_Round]:
     """Every case, on workers that stay alive for all cases of their kind."""
     rig, ledger, processes = run.rig, run.ledger, run.rig.settings.processes
     run.progress.stage(f"starting {_workers(run, processes)} workers")
-    revisions, references = _Round(rig.pool), _Round(rig.reference_pool)
-    with rig.baseline_cases() as own, run.stations(rig.pool, "first", processes) as there:
-        roster = rig.roster(there[0].pool, own)
+    revisions, references = _Round(Team(rig)), _Round(Team(rig, references=True))
+    with (
+        run.places.own_cases(rig) as own,
+        run.stations(revisions.team, "first", processes) as there,
+    ):
+        roster = rig.roster(there[0].loaded, own)
         ledger.order = roster.order
-        for station in there:
-            ledger.disclose(station.pool.disclosures)
-        ledger.describe(*_described(run, there[0]))
+        run.describe(there[0])
         ledger.add(*(_located(case, rig) for case in roster.decided))
         run.progress.cases_known(len(roster.order))
         deadlines = run.deadlines(len(roster.order))
@@ -190,23 +220,23 @@ def _measure_all(run: _Run) -> list[_Round]:
     governed = {case.spec.id: case for case in roster.planned}
     if roster.against_references:
         run.progress.stage(f"starting {_workers(run, processes)} workers for the references")
-        with run.stations(rig.reference_pool, "first", processes) as there:
+        with run.stations(references.team, "first", processes) as there:
             _measure(run, references, roster.against_references, there, deadlines)
     return [revisions, references, *(_measure_against(run, one, governed) for one in run.further)]
 
 
 def _workers(run: _Run, processes: int) -> int:
-    return 2 * processes * len(run.rig.devices.each)
+    return 2 * processes * run.places.count
 
 
 def _measure_against(
     run: _Run, further: FurtherBaseline, governed: Mapping[str, PlannedCase]
 ) -> _Round:
     """Every case that a further baseline has as well, held to what governs it anyway."""
-    found, processes = _Round(further.rig.pool), run.rig.settings.processes
+    found, processes = _Round(Team(further.rig)), run.rig.settings.processes
     run.progress.stage(f"starting {_workers(run, processes)} workers against {further.name}")
-    with run.stations(further.rig.pool, "first", processes) as there:
-        roster = further.rig.roster(there[0].pool, lambda: None)
+    with run.stations(found.team, "first", processes) as there:
+        roster = further.rig.roster(there[0].loaded, lambda: None)
         cases = [
             replace(governed[case.spec.id], against=further.name)
             for case in roster.planned
@@ -233,13 +263,13 @@ def _measure(
     def do(station: Station, case: PlannedCase) -> CaseOutcome:
         run.progress.case_started(case.id, confirming=False)
         count = len(run.ledger.order)
-        return station.machine.measure(case, station.pool, deadlines.next(), run.progress, count)
+        return station.measure(case, deadlines.next(), run.progress, count)
 
     def keep(station: Station, case: PlannedCase, outcome: CaseOutcome) -> None:
         run.keep(station, _provisional(outcome), outcome.result)
         found.outcomes.append((case, outcome))
         if describing:
-            run.ledger.describe(*_described(run, station))
+            run.describe(station)
 
     spread(there, cases, do, keep)
 
@@ -275,13 +305,13 @@ def _measure_again(run: _Run, one: _Round, cases: int) -> None:
     def do(station: Station, work: tuple[PlannedCase, CaseOutcome]) -> CaseOutcome:
         case, _ = work
         run.progress.case_started(case.id, confirming=True)
-        return station.machine.measure(case, station.pool, deadlines.next(), run.progress, cases)
+        return station.measure(case, deadlines.next(), run.progress, cases)
 
     def keep(station: Station, work: tuple[PlannedCase, CaseOutcome], second: CaseOutcome) -> None:
         result = session.confirmed(work[1], second, cases)
         run.keep(station, result, result)
 
-    with run.stations(one.start, "second", processes) as there:
+    with run.stations(one.team, "second", processes) as there:
         spread(there, one.slower, do, keep)
 
 
@@ -293,7 +323,7 @@ def _explain_changed(run: _Run, rounds: Sequence[_Round]) -> None:
             continue
         run.progress.stage("taking calls apart")
         try:
-            for case, found in taken_apart(run.rig, one.start, cases):
+            for case, found in run.places.taken_apart(one.team, cases):
                 if isinstance(found, Reason):
                     run.ledger.disclose([found])
                 else:
@@ -330,23 +360,6 @@ def _refuse_identical(request: CheckRequest, sides: Mapping[Side, Revision]) -> 
 
 def _ending(error: BaseException) -> ExitCode:
     return ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
-
-
-def _described(run: _Run, station: Station) -> tuple[RevisionInfo, RevisionInfo]:
-    known, roots = run.ledger.header, run.rig.roots
-    machine, pool = station.machine, station.pool
-
-    def described() -> tuple[RevisionInfo, RevisionInfo]:
-        pool.revive()
-        return (
-            machine.describe("baseline", known.baseline, roots["baseline"], pool),
-            machine.describe("candidate", known.candidate, roots["candidate"], pool),
-        )
-
-    try:
-        return described()
-    except WorkerError:  # what the last case did to it showed late; a new one says the same
-        return described()
 
 
 def _located(case: CaseResult, rig: Rig | FunctionsRig) -> CaseResult:

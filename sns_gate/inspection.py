@@ -9,8 +9,8 @@ from typing import Protocol
 from sns_gate.config import Settings, read_file
 from sns_gate.protocol import Loaded
 from sns_gate.revisions import scratch_folder
-from sns_gate.rig import CheckRequest, Rig, both_revisions, settle, taken_apart
-from sns_gate.types import Explanation, Reason
+from sns_gate.rig import CheckRequest, Here, Rig, Team, both_revisions, require_here, settle
+from sns_gate.types import SIDES, Explanation, Reason
 from sns_gate.workers import nothing_left_in
 
 
@@ -38,7 +38,7 @@ def list_cases(request: CheckRequest, progress: Progress) -> tuple[Loaded, Path,
         both_revisions(request.folder, "HEAD", request.candidate, scratch) as sides,
     ):
         settings = request.layers.over(read_file(sides["candidate"].root))
-        rig = Rig(request, settings, sides, scratch)
+        rig = Rig(settings, sides, scratch, request.environment)
         rig.build(progress.stage, ("candidate",))
         return rig.candidate_cases(), rig.roots["candidate"], settings
 
@@ -61,15 +61,23 @@ def explain(
         both_revisions(request.folder, request.baseline, request.candidate, scratch) as sides,
     ):
         settings, _ = settle(request, sides)
-        rig = Rig(request, settings, sides, scratch)
-        rig.build(progress.stage)
-        with rig.devices.to_themselves(progress.stage):
+        require_here(settings, "explain")
+        rig = Rig(settings, sides, scratch, request.environment)
+        places = Here(rig)
+        places.prepare(progress.stage)
+        with places.to_themselves(progress.stage):
             progress.stage("listing cases")
-            with rig.baseline_cases() as own, rig.pool("first", 1, rig.devices.first) as pool:
-                roster = rig.roster(pool, own)
-            kinds = ((rig.pool, roster.planned), (rig.reference_pool, roster.against_references))
-            for start, cases in kinds:
+            with (
+                places.own_cases(rig) as own,
+                Team(rig).start("first", 1, rig.devices.first) as pool,
+            ):
+                roster = rig.roster({side: pool.workers(side)[0].loaded for side in SIDES}, own)
+            teams = (
+                (Team(rig), roster.planned),
+                (Team(rig, references=True), roster.against_references),
+            )
+            for team, cases in teams:
                 if cases:
                     progress.stage("taking calls apart")
-                    for case, found in taken_apart(rig, start, cases):
+                    for case, found in places.taken_apart(team, cases):
                         yield case.spec.id, found

@@ -110,7 +110,7 @@ def test_every_setting_that_decides_what_passes_is_policy() -> None:
     assert set(POLICY) == {
         "benchmarks", "filter", "also-against", "tolerance", "precision", "memory-tolerance",
         "budget", "processes", "placements", "on-refused", "on-inconclusive", "accept", "explain",
-        "policy-from", "worker-user",
+        "policy-from", "launcher", "launcher-python", "worker-user",
     }  # fmt: skip
 
 

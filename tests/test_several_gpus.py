@@ -155,7 +155,7 @@ def test_workers_of_one_of_several_see_no_other() -> None:
 
 def station(name: str) -> Any:  # noqa: ANN401 (stands for one)
     closed = threading.Event()
-    return SimpleNamespace(name=name, pool=SimpleNamespace(close=closed.set), closed=closed)
+    return SimpleNamespace(name=name, lost=False, close=closed.set, closed=closed)
 
 
 def test_each_piece_is_done_once_and_kept_one_at_a_time() -> None:

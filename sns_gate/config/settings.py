@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -52,6 +54,18 @@ Share = Annotated[float, BeforeValidator(_share)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 
 
+def _command(text: str) -> str:
+    """A command that can be split into words as a shell does."""
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no command ({error}); close what is open in it") from None
+    return text
+
+
+Command = Annotated[str, AfterValidator(_command)]
+
+
 def kebab(name: str) -> str:
     """The spelling of a setting in files and on the command line."""
     return name.replace("_", "-")
@@ -90,6 +104,19 @@ class Settings(Record):
         description="auto, cuda, cuda:N or cpu; auto is CUDA where an NVIDIA driver is present; "
         "cuda:0,1 and cuda:all spread the cases over like GPUs",
         json_schema_extra={"metavar": "DEVICE"},
+    )
+    launcher: Annotated[tuple[Command, ...], BeforeValidator(_words)] = Field(
+        (),
+        description="command that starts what follows it elsewhere, such as 'ssh host' or 'srun "
+        "-n1 --gpus=1': a place to measure at, in place of this machine; may be repeated, to "
+        "spread the cases; empty means here",
+        json_schema_extra={"metavar": "COMMAND", "policy": True},
+    )
+    launcher_python: str | None = Field(
+        None,
+        pattern=r"^[\w@%+=:,./-]+$",
+        description="interpreter there that has sns-gate (default: the path of this one)",
+        json_schema_extra={"metavar": "FILE", "policy": True},
     )
     tolerance: Share = Field(
         0.02,
@@ -254,6 +281,11 @@ class Settings(Record):
                 "measurement gives; use the smallest slowdown that matters to you, 0.005 for 0.5%"
             )
         return values
+
+    @field_validator("launcher")
+    @classmethod
+    def _without_empty(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(text for text in value if text.strip())
 
     @field_validator("device", "shard", "worker_user", mode="before")
     @classmethod

@@ -2,8 +2,10 @@
 
 from sns_gate.revisions.built import build_once
 from sns_gate.revisions.checkout import Revision, build, check_out, import_paths
+from sns_gate.revisions.files import pack, unpack
 from sns_gate.revisions.repository import Repository, root_and_branch
-from sns_gate.revisions.scratch import is_left_behind, scratch_folder, sweep
+from sns_gate.revisions.scratch import scratch_folder, sweep
+from sns_gate.temporary import is_left_behind
 
 __all__ = [
     "Repository",
@@ -13,7 +15,9 @@ __all__ = [
     "check_out",
     "import_paths",
     "is_left_behind",
+    "pack",
     "root_and_branch",
     "scratch_folder",
     "sweep",
+    "unpack",
 ]

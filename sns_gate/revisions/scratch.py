@@ -10,19 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
-
 from sns_gate.accounts import remove_marked
 from sns_gate.signals import to_its_end
-
-_PREFIX = "sns-gate-"
+from sns_gate.temporary import ANY, is_left_behind, own_prefix
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """A new folder, named after this process and removed with all that is in it."""
     sweep()
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")).resolve()
+    folder = Path(tempfile.mkdtemp(prefix=own_prefix())).resolve()
     try:
         yield folder
     finally:
@@ -31,13 +28,13 @@ def scratch_folder() -> Iterator[Path]:
 
 def _remove_own() -> None:
     """Remove the folder, and what was made beside it: this process's name is in all of them."""
-    for own in Path(tempfile.gettempdir()).glob(f"{_PREFIX}{os.getpid()}-*"):
+    for own in Path(tempfile.gettempdir()).glob(f"{own_prefix()}*"):
         _remove(own)
 
 
 def sweep() -> None:
     """Remove the folders of checks whose process is gone; other users' are left alone."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+    for folder in Path(tempfile.gettempdir()).glob(f"{ANY}*-*"):
         with contextlib.suppress(OSError):
             if is_left_behind(folder) and folder.stat().st_uid == os.getuid():
                 _remove(folder)
@@ -46,12 +43,3 @@ def sweep() -> None:
 def _remove(folder: Path) -> None:
     remove_marked(folder)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def is_left_behind(path: Path) -> bool:
-    """Whether a path is, or lies in, the folder of a check whose process is gone."""
-    for part in path.parts:
-        number = part.removeprefix(_PREFIX).partition("-")[0]
-        if part.startswith(_PREFIX) and number.isdecimal():
-            return not psutil.pid_exists(int(number))
-    return False

@@ -56,6 +56,10 @@ class FunctionsRig:
         self._request = request
         self._launching = Launching(settings, request.environment, scratch, request.folder)
 
+    def build(self, stage: Callable[[str], None]) -> None:
+        """There is nothing to build: both run what lies there."""
+        del stage
+
     def pool(self, name: str, processes: int, device: Device) -> WorkerPool:
         """So many workers a side; each name has compiler and tuning caches of its own."""
         folder, request = self._request.folder, self._request
@@ -84,18 +88,22 @@ class FunctionsRig:
         """There is no other revision whose cases would have to be listed."""
         yield lambda: None
 
-    def roster(self, pool: WorkerPool, own: Callable[[], protocol.Loaded | None]) -> Roster:
+    def roster(
+        self,
+        loaded: Mapping[Side, protocol.Loaded | None],
+        own: Callable[[], protocol.Loaded | None],
+    ) -> Roster:
         """The cases that the functions define.
 
         Raises:
             UsageError: a function cannot be found or imported.
         """
         del own
-        loaded = pool.workers("candidate")[0].loaded
-        if loaded is None:
+        found = loaded["candidate"]
+        if found is None:
             raise WorkerError("a worker", "has not loaded the functions")
-        if loaded.failures:
-            failure = loaded.failures[0]
+        if found.failures:
+            failure = found.failures[0]
             raise UsageError(
                 f"{failure.file} cannot be loaded, so there is nothing to compare: "
                 f"{failure.error}; name each as module:function or file.py:function, to be "
@@ -115,11 +123,11 @@ class FunctionsRig:
                     else spec.memory_tolerance
                 ),
             )
-            for spec in loaded.cases
+            for spec in found.cases
             if wanted(spec.id)
         ]
         if not planned:
-            refuse_filter(self.settings.filter, loaded.cases)
+            refuse_filter(self.settings.filter, found.cases)
         return Roster(tuple(planned), ())
 
 

@@ -62,6 +62,10 @@ def further_baselines(
             folder = scratch / f"further-{number}"
             checked_out = check_out(repository, "baseline", name, commit, folder)
             pair = {**sides, "baseline": stack.enter_context(checked_out)}
-            found.append(FurtherBaseline(name, Rig(request, settings, pair, folder)))
+            found.append(
+                FurtherBaseline(
+                    name, Rig(settings, pair, folder, request.environment, request.kept_builds)
+                )
+            )
         stack.callback(remove_marked, scratch)  # as in both_revisions
         yield found, notes

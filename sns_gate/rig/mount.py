@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from sns_gate import protocol
@@ -51,32 +51,49 @@ class CheckRequest:
 class Rig:
     """Two revisions made ready to be measured: where their code is and how workers start.
 
+    Args:
+        settings: that hold.
+        sides: both revisions.
+        scratch: for the private package, caches and logs.
+        environment: the gate's own variables.
+        kept_builds: folder of earlier builds to take from and add to, None to build anew.
+
     Attributes:
         settings: that hold.
-        devices: to measure on.
         sides: both revisions.
+        folders: of each side's benchmarks.
+        kept_builds: as given.
     """
 
     def __init__(
         self,
-        request: CheckRequest,
         settings: Settings,
         sides: Mapping[Side, Revision],
         scratch: Path,
+        environment: Mapping[str, str],
+        kept_builds: Path | None = None,
     ) -> None:
         self.settings = settings
         self.sides = sides
-        self._kept_builds = request.kept_builds
-        self.devices = Devices(settings, request.environment)
-        home = sides["candidate"].repository
-        self._launching = Launching(settings, request.environment, scratch, home)
-        self._folders = benchmark_folders(settings.benchmarks, sides)
-        self._files = find_files(self._folders["candidate"])
+        self._scratch, self._environment = scratch, environment
+        self.kept_builds = kept_builds
+        self.folders = benchmark_folders(settings.benchmarks, sides)
+        self._files = find_files(self.folders["candidate"])
         if not self._files:
             raise NothingCompared(
-                f"no file {PATTERN} is below {self._folders['candidate']}, so there is nothing to "
+                f"no file {PATTERN} is below {self.folders['candidate']}, so there is nothing to "
                 f"compare; write a benchmark there or name another folder with --benchmarks DIR"
             )
+
+    @cached_property
+    def devices(self) -> Devices:
+        """To measure on; this machine's, so that nobody asks where launchers lead elsewhere."""
+        return Devices(self.settings, self._environment)
+
+    @cached_property
+    def _launching(self) -> Launching:
+        home = self.sides["candidate"].repository
+        return Launching(self.settings, self._environment, self._scratch, home)
 
     @property
     def roots(self) -> dict[Side, Path]:
@@ -85,21 +102,22 @@ class Rig:
 
     def build(self, stage: Callable[[str], None], sides: Sequence[Side] = SIDES) -> None:
         """Run the build commands of these sides, saying so first."""
+        python = self._launching.python  # refused before anything waits for a device
         for side in sides if self.settings.build else ():
             stage(f"building the {side}")
             asked = (
                 self.sides[side],
                 self.settings.build,
-                self._launching.python,
+                python,
                 self._launching.variables(side, "build", ()),
                 BUILD_TIMEOUT_S,
             )
             account = self._launching.account
-            if self._kept_builds is None or account is not OWN:
+            if self.kept_builds is None or account is not OWN:
                 _hand_over(self.sides[side], account)
                 build(*asked, account)
             else:
-                self.sides = {**self.sides, side: build_once(*asked, kept=self._kept_builds)}
+                self.sides = {**self.sides, side: build_once(*asked, kept=self.kept_builds)}
 
     def pool(self, name: str, processes: int, device: Device) -> WorkerPool:
         """So many workers a side; each name has compiler and tuning caches of its own."""
@@ -136,8 +154,8 @@ class Rig:
 
         None where its benchmarks are the candidate's, so that the workers' list will do.
         """
-        own = find_files(self._folders["baseline"])
-        if same_files(own, self._folders["baseline"], self._files, self._folders["candidate"]):
+        own = find_files(self.folders["baseline"])
+        if same_files(own, self.folders["baseline"], self._files, self.folders["candidate"]):
             yield lambda: None
             return
         with self._lister("baseline", own) as listed:
@@ -166,9 +184,12 @@ class Rig:
         finally:
             lister.kill()
 
-    def roster(self, pool: WorkerPool, own: Callable[[], protocol.Loaded | None]) -> Roster:
+    def roster(
+        self,
+        loaded: Mapping[Side, protocol.Loaded | None],
+        own: Callable[[], protocol.Loaded | None],
+    ) -> Roster:
         """Agree on the cases of both sides."""
-        loaded = {side: pool.workers(side)[0].loaded for side in SIDES}
         baseline, candidate = loaded["baseline"], loaded["candidate"]
         if baseline is None or candidate is None:
             raise WorkerError("a worker", "has not loaded its benchmarks")
@@ -179,7 +200,7 @@ class Rig:
         )
         wanted = partial(is_wanted, filters=self.settings.filter)
         own_files = own()
-        folders = (self._folders["candidate"], self._folders["baseline"])
+        folders = (self.folders["candidate"], self.folders["baseline"])
         roster = agree(candidate, baseline, own_files or baseline, policy, wanted, folders)
         if not (roster.order or roster.decided):
             refuse_filter(self.settings.filter, candidate.cases)
@@ -193,7 +214,7 @@ class Rig:
         return part
 
     def _fallback(self, file: Path) -> str | None:
-        own = self._folders["baseline"] / file.relative_to(self._folders["candidate"])
+        own = self.folders["baseline"] / file.relative_to(self.folders["candidate"])
         return str(own) if own != file and own.is_file() else None
 
     def _code(self, side: Side) -> Code:
@@ -216,7 +237,7 @@ class Rig:
         ]
         return [
             folder
-            for folder in self._folders.values()
+            for folder in self.folders.values()
             if not any(root.is_relative_to(folder) for root in roots)
         ]
 

@@ -1,87 +1,141 @@
-"""Places to measure at: one a device, each with workers of its own; cases are spread over them."""
+"""Places to measure at, each with workers of both sides; cases are spread over them."""
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from sns_gate.config import Settings
+from sns_gate import protocol
 from sns_gate.errors import RefusedRun
 from sns_gate.rig.device import Device
-from sns_gate.rig.machine import Machine
+from sns_gate.rig.functions import FunctionsRig
+from sns_gate.rig.mount import Rig
+from sns_gate.session import CaseOutcome, PlannedCase, Progress
+from sns_gate.types import EnvironmentFingerprint, Explanation, Reason, RevisionInfo, Side
 from sns_gate.workers import WorkerPool
 
-#: Starts so many workers a side on a device, with the caches of a name.
-Start = Callable[[str, int, Device], WorkerPool]
+Stage = Callable[[str], None]
+#: What a result says of the baseline and of the candidate.
+Infos = tuple[RevisionInfo, RevisionInfo]
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
 @dataclass(frozen=True)
-class Station:
-    """A device with the workers of both sides on it, and what watches them."""
+class Team:
+    """One kind of workers: of both revisions, or of the candidate's code and its references.
 
-    device: Device
-    pool: WorkerPool
-    machine: Machine
+    Attributes:
+        rig: whose code they run.
+        references: the baseline's side runs the references that cases name.
+    """
+
+    rig: Rig | FunctionsRig
+    references: bool = False
+
+    def start(self, name: str, processes: int, device: Device) -> WorkerPool:
+        """So many workers a side on a device of this machine, with the caches of a name."""
+        start = self.rig.reference_pool if self.references else self.rig.pool
+        return start(name, processes, device)
 
 
-@contextmanager
-def stations(
-    settings: Settings, devices: Sequence[Device], start: Start, name: str, processes: int
-) -> Iterator[list[Station]]:
-    """Open a station on every device, all at once, and close them again.
+class Station(Protocol):
+    """A place to measure at while workers of both sides are alive there."""
+
+    @property
+    def name(self) -> str:
+        """What the result calls it."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing can be measured there any more."""
+
+    @property
+    def loaded(self) -> Mapping[Side, protocol.Loaded | None]:
+        """What a worker of each side has loaded."""
+
+    @property
+    def disclosures(self) -> Sequence[Reason]:
+        """What a reader should know of how the workers started."""
+
+    def measure(
+        self, case: PlannedCase, deadline_s: float, progress: Progress, cases: int
+    ) -> CaseOutcome:
+        """One case; as ``Machine.measure``."""
+
+    def describe(self, known: Infos) -> Infos:
+        """What is known of both sides, with fingerprints and the files of code seen loaded."""
+
+    def fingerprint(self) -> EnvironmentFingerprint:
+        """The candidate's toolchain on the device there."""
+
+    def close(self) -> None:
+        """End the workers; who waits for them is told that they are gone."""
+
+
+class Places(Protocol):
+    """Where a check measures: devices of this machine, or wherever launchers lead."""
+
+    @property
+    def device(self) -> str:
+        """All devices as ``--device`` names them."""
+
+    @property
+    def count(self) -> int:
+        """Cases that are measured at the same time."""
+
+    @property
+    def is_named(self) -> bool:
+        """Whether each case says where it was measured."""
+
+    def prepare(self, stage: Stage) -> None:
+        """Build every side's code where it is needed, saying so first."""
+
+    def to_themselves(self, stage: Stage) -> AbstractContextManager[None]:
+        """Keep other checks off the devices meanwhile."""
+
+    def own_cases(
+        self, rig: Rig | FunctionsRig
+    ) -> AbstractContextManager[Callable[[], protocol.Loaded | None]]:
+        """The baseline's own cases; as ``Rig.baseline_cases``."""
+
+    def stations(
+        self, team: Team, name: str, processes: int
+    ) -> AbstractContextManager[Sequence[Station]]:
+        """Start these workers everywhere, so many a side, and end them again.
+
+        Raises:
+            RefusedRun: places are unlike, or fewer than three workers a side could start.
+            WorkerError: a worker could not start for another reason.
+        """
+
+    def taken_apart(
+        self, team: Team, cases: Sequence[PlannedCase]
+    ) -> Iterator[tuple[PlannedCase, Explanation | Reason | None]]:
+        """Each case with its explanation, or why it has none, from workers that time nothing."""
+
+
+def refuse_unlike(found: Sequence[Station]) -> None:
+    """Places whose cases would not be comparable must not share a check.
 
     Raises:
-        RefusedRun: devices are unlike, or fewer than three workers a side could open one.
-        WorkerError: a worker could not start for another reason.
+        RefusedRun: fingerprints differ; the message names two places and in what they differ.
     """
-    with ExitStack() as stack:
-        pools = _opened(stack, [start(name, processes, device) for device in devices])
-        found = []
-        for device, pool in zip(devices, pools, strict=True):
-            machine = stack.enter_context(Machine(settings, device, pool))
-            found.append(Station(device, pool, machine))
-        _refuse_unlike(found)
-        yield found
-
-
-def _opened(stack: ExitStack, pools: Sequence[WorkerPool]) -> list[WorkerPool]:
-    """Start all pools at once; what has started is closed however this ends."""
-    for pool in pools:
-        stack.callback(pool.close)
-    if len(pools) == 1:
-        return [pools[0].__enter__()]
-
-    def end() -> None:
-        for pool in pools:
-            pool.close()
-
-    _all_at_once([partial(_enter, pool) for pool in pools], end)
-    return list(pools)
-
-
-def _enter(pool: WorkerPool) -> None:
-    pool.__enter__()
-
-
-def _refuse_unlike(found: Sequence[Station]) -> None:
     first = found[0]
     for station in found[1:]:
-        mine, theirs = (s.machine.fingerprint("candidate", s.pool) for s in (first, station))
-        differing = mine.differences(theirs)
+        differing = first.fingerprint().differences(station.fingerprint())
         if differing:
             raise RefusedRun(
                 "gpus-differ",
-                f"{first.device.name} and {station.device.name} differ in {', '.join(differing)}, "
-                f"so cases measured on one would not be those of the other; choose like GPUs with "
-                f"--device",
+                f"{first.name} and {station.name} differ in {', '.join(differing)}, so cases "
+                f"measured on one would not be those of the other; choose like ones with --device "
+                f"or --launcher",
             )
 
 
@@ -92,6 +146,8 @@ def spread(
     keep: Callable[[Station, _T, _R], None],
 ) -> None:
     """Do each piece of work at whichever station is free, and keep what came of it, one at a time.
+
+    A station that is lost takes no more while there is another; the last one breaks what is left.
 
     Args:
         there: stations.
@@ -109,7 +165,7 @@ def spread(
     queue = _Queue(work)
 
     def run(station: Station) -> None:
-        for piece in queue:
+        for piece in queue.pieces_until(lambda: _is_replaced(station, there)):
             found = do(station, piece)
             with queue.open() as is_open:
                 if is_open:
@@ -118,12 +174,17 @@ def spread(
     def end() -> None:
         queue.close()
         for station in there:
-            station.pool.close()
+            station.close()
 
-    _all_at_once([partial(run, station) for station in there], end)
+    all_at_once([partial(run, station) for station in there], end)
 
 
-def _all_at_once(runs: Sequence[Callable[[], None]], end: Callable[[], None]) -> None:
+def _is_replaced(station: Station, there: Sequence[Station]) -> bool:
+    """Whether a station is lost and another one is there for what is left."""
+    return station.lost and not all(one.lost for one in there)
+
+
+def all_at_once(runs: Sequence[Callable[[], object]], end: Callable[[], None]) -> None:
     """Run them at once; where one fails, or this is interrupted, end the others and say so."""
     executor = ThreadPoolExecutor(len(runs))
     try:
@@ -146,8 +207,9 @@ class _Queue(Generic[_T]):
         self._lock = threading.Lock()
         self._closed = threading.Event()
 
-    def __iter__(self) -> Iterator[_T]:
-        while not self._closed.is_set():
+    def pieces_until(self, enough: Callable[[], bool]) -> Iterator[_T]:
+        """One after the other, for one of those who share them."""
+        while not (self._closed.is_set() or enough()):
             with self._lock:
                 piece = list(itertools.islice(self._left, 1))
             if not piece:

@@ -21,6 +21,7 @@ from sns_gate.session.summary import (
     refuse_unlike,
     summarise,
     unconfirmed,
+    without_place,
 )
 
 __all__ = [
@@ -48,4 +49,5 @@ __all__ = [
     "summarise",
     "unconfirmed",
     "with_explanation",
+    "without_place",
 ]

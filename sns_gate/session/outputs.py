@@ -26,6 +26,7 @@ from pydantic import ValidationError
 from sns_gate import protocol
 from sns_gate.errors import WorkerDied
 from sns_gate.session.blocks import Worker, receive_both
+from sns_gate.temporary import own_prefix
 from sns_gate.types import CHECKED, OutputCheck, Reason, Record
 
 #: Relative and absolute tolerance by type; of every other type all elements must be equal.
@@ -138,7 +139,7 @@ def _folder_for(pair: tuple[Worker, Worker]) -> Iterator[Path]:
     # A worker may write while this is interrupted; the check's own end takes away what is left.
     with (
         tempfile.TemporaryDirectory(
-            prefix=f"sns-gate-{os.getpid()}-outputs-", ignore_cleanup_errors=True
+            prefix=f"{own_prefix()}outputs-", ignore_cleanup_errors=True
         ) as folder,
         pair[0].lent(Path(folder)),
     ):

@@ -13,6 +13,7 @@ from sns_gate.stats import Estimate, confirmation_level, detectable_slowdown_pct
 from sns_gate.tiers import tier_of
 from sns_gate.types import (
     MORE_MEMORY,
+    SIDES,
     Block,
     CaseResult,
     Measurement,
@@ -81,18 +82,7 @@ def summarise(
         expected: evidence and blocks that there should be.
         seconds: that the measurement took.
     """
-    base = CaseResult(
-        id=case.id,
-        file=case.spec.file,
-        line=case.spec.line,
-        verdict=Verdict.REFUSED,
-        tolerance=case.tolerance,
-        reference=case.spec.reference or None,
-        against=case.against or None,
-        at_least=case.at_least,
-        reasons=case.notes,
-        seconds=round(seconds, 3),
-    )
+    base = _unmeasured(case, seconds)
     if isinstance(measured, Measured):
         return _of_blocks(case, base, measured, expected)
     reasons = (*case.notes, *measured.reasons)
@@ -104,6 +94,39 @@ def summarise(
         return CaseOutcome(_with(base, verdict=Verdict.ADDED, reasons=reasons))
     return CaseOutcome(
         _with(base, verdict=Verdict.BROKEN, broken_sides=measured.sides, reasons=reasons)
+    )
+
+
+def without_place(case: PlannedCase, why: Reason, seconds: float) -> CaseOutcome:
+    """A case that was to be measured where nobody is any more, which is neither side's doing.
+
+    Args:
+        case: that was begun there.
+        why: the place is lost.
+        seconds: that it had taken until then.
+    """
+    return CaseOutcome(
+        _with(
+            _unmeasured(case, seconds),
+            verdict=Verdict.BROKEN,
+            broken_sides=SIDES,
+            reasons=(*case.notes, why),
+        )
+    )
+
+
+def _unmeasured(case: PlannedCase, seconds: float) -> CaseResult:
+    return CaseResult(
+        id=case.id,
+        file=case.spec.file,
+        line=case.spec.line,
+        verdict=Verdict.REFUSED,
+        tolerance=case.tolerance,
+        reference=case.spec.reference or None,
+        against=case.against or None,
+        at_least=case.at_least,
+        reasons=case.notes,
+        seconds=round(seconds, 3),
     )
 
 

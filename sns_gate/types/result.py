@@ -74,7 +74,9 @@ class CaseResult(Record):
         None, description="further baseline that it is compared with, null for the check's own"
     )
     device: str | None = Field(
-        None, description="that it was measured on, where its check spread cases over several"
+        None,
+        description="that it was measured on, where its check spread cases over several or "
+        "launchers led elsewhere",
     )
     machine: str | None = Field(
         None, description="where it was measured, in a result merged from several machines"

@@ -193,6 +193,7 @@ def _facts(case: CaseResult) -> tuple[tuple[str, str], ...]:
         ("calls a sample", f"{case.calls_per_sample}" if case.calls_per_sample else ""),
         ("interval covers", ", ".join(case.covers)),
         ("broken on", " and ".join(case.broken_sides)),
+        ("measured on", case.device or ""),
         ("peak memory of a call", _memory(case)),
         *_clocks(case),
         ("took", f"{case.seconds:.1f} s" if case.seconds else ""),
