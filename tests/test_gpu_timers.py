@@ -81,7 +81,13 @@ def test_a_call_that_synchronises_is_seen_and_not_held(timer: CudaTimer, torch: 
     measured = timer.calibrate(lambda: (x @ x).sum().item(), "auto")
     timer.end()
     assert measured.hold_expired
-    assert not measured.capturable
+    assert measured.capturable is False
+    # A capture that failed leaves torch as it was.
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    torch.randn(1, device="cuda")
+    torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() < 1 << 30
 
 
 def test_a_cold_call_takes_longer_than_a_warm_one_where_inputs_fit_the_cache(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sns_gate.protocol import SHORT_CALL_PAIRS, Calibrated, Recipe, Sampled
 from sns_gate.timers.base import Call
 from sns_gate.timers.driver import HOLD_LIMIT_NS, DeviceKernels
+from sns_gate.timers.graphs import capture
 
 if TYPE_CHECKING:
     import torch
@@ -136,7 +137,8 @@ class CudaTimer:
         if recipe.mode == "cold":
             self._make_flush()
         if recipe.mode in ("graph", "warm-graph"):
-            self._graph = self._capture([calls[i % len(calls)] for i in range(recipe.calls)])
+            turns = [calls[i % len(calls)] for i in range(recipe.calls)]
+            self._graph = capture(self._torch, turns)
             self._graph.replay()
         self._synchronize()
 
@@ -248,19 +250,11 @@ class CudaTimer:
 
     def _can_capture(self, call: Call) -> bool:
         try:
-            self._capture([call]).replay()
+            capture(self._torch, [call]).replay()
             self._synchronize()
-        except RuntimeError:
-            # A failed capture leaves an error behind that the next call would report.
+        except Exception:  # noqa: BLE001 (code under test may raise anything where it is captured)
+            # The error that a failed capture leaves behind would be the next call's.
             with contextlib.suppress(RuntimeError):
                 self._synchronize()
             return False
         return True
-
-    def _capture(self, calls: Sequence[Call]) -> torch.cuda.CUDAGraph:
-        torch = self._torch
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for call in calls:
-                call()
-        return graph

@@ -1,0 +1,117 @@
+"""A torch whose CUDA device is a few numbers, as far as the timer goes; failed captures as in 2.11.
+
+What is modelled of these was read in CUDAGraph.cpp, CUDAGeneratorImpl.cpp, the caching allocator's
+``release_cached_blocks`` and ``torch.cuda.graph.__exit__``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Self
+
+
+@dataclass
+class Device:
+    """What lies on the device, and in which state torch is.
+
+    Attributes:
+        stream: the current one.
+        capturing: the graph under capture, None without one.
+        invalid: something that no graph can hold was asked for during it.
+        generator_captures: random numbers are a graph's.
+        open_pools: the allocator keeps these for graphs; while there is one, no cache is emptied.
+        cached_bytes: freed by tensors and kept.
+        launched: kernels, in their order.
+    """
+
+    stream: object = "default"
+    capturing: object = None
+    invalid: bool = False
+    generator_captures: bool = False
+    open_pools: set[object] = field(default_factory=set)
+    cached_bytes: int = 0
+    pools: int = 0
+    launched: list[str] = field(default_factory=list)
+
+    def wait(self) -> None:
+        """Wait for the device, as ``item`` and ``synchronize`` do."""
+        if self.capturing is not None:
+            self.invalid = True
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    def random(self) -> None:
+        """Draw on the device."""
+        if self.generator_captures and self.capturing is None:
+            raise RuntimeError("Offset increment outside graph capture encountered unexpectedly.")
+        self.launched.append("random")
+
+    def empty_cache(self) -> None:
+        """Give back what is cached."""
+        if not self.open_pools:
+            self.cached_bytes = 0
+
+    def close_pool(self, _: int, pool: object) -> None:
+        """The allocator's ``endAllocateToPool``."""
+        if pool not in self.open_pools:
+            raise RuntimeError("endAllocatePool: not currently recording to mempool_id")
+        self.open_pools.remove(pool)
+
+    def new_pool(self) -> tuple[int, int]:
+        """A pool that no graph has yet."""
+        self.pools += 1
+        return 0, self.pools
+
+
+class _Stream:
+    def __init__(self, device: Device, stream: object) -> None:
+        self._device, self._stream, self._before = device, stream, stream
+
+    def __enter__(self) -> None:
+        self._before, self._device.stream = self._device.stream, self._stream
+
+    def __exit__(self, *_: object) -> None:
+        self._device.stream = self._before
+
+
+class _Graph:
+    def __init__(self, device: Device, graph: object, pool: object) -> None:
+        self._device, self._graph, self._pool = device, graph, pool
+        self._stream = _Stream(device, "capture")
+
+    def __enter__(self) -> Self:
+        self._device.wait()
+        self._device.empty_cache()
+        self._stream.__enter__()
+        self._device.open_pools.add(self._pool)
+        self._device.capturing, self._device.generator_captures = self._graph, True
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        device = self._device
+        device.capturing = None
+        if device.invalid:
+            device.invalid = False
+            raise RuntimeError("operation failed due to a previous error during capture")
+        device.close_pool(0, self._pool)
+        device.generator_captures = False
+        self._stream.__exit__(*error)
+
+
+def fake_torch(device: Device) -> Any:  # noqa: ANN401 (it stands for a module)
+    """The module over this device."""
+    cuda = SimpleNamespace(
+        CUDAGraph=lambda: SimpleNamespace(replay=lambda: device.launched.append("graph")),
+        graph_pool_handle=device.new_pool,
+        current_stream=lambda: device.stream,
+        stream=lambda stream: _Stream(device, stream),
+        graph=lambda graph, pool: _Graph(device, graph, pool),
+        current_device=lambda: 0,
+        synchronize=device.wait,
+        empty_cache=device.empty_cache,
+    )
+    library = SimpleNamespace(
+        _cuda_endAllocateToPool=device.close_pool, _cuda_releasePool=lambda *_: None
+    )
+    word = SimpleNamespace(zero_=lambda: device.launched.append("fill"))
+    return SimpleNamespace(cuda=cuda, _C=library, empty=lambda *_, **__: word)
