@@ -22,6 +22,7 @@ class Device:
         generator_captures: random numbers are a graph's.
         open_pools: the allocator keeps these for graphs; while there is one, no cache is emptied.
         cached_bytes: freed by tensors and kept.
+        allocated_bytes: of tensors that live.
         launched: kernels, in their order.
     """
 
@@ -31,6 +32,7 @@ class Device:
     generator_captures: bool = False
     open_pools: set[object] = field(default_factory=set)
     cached_bytes: int = 0
+    allocated_bytes: int = 0
     pools: int = 0
     launched: list[str] = field(default_factory=list)
 
@@ -45,6 +47,12 @@ class Device:
         if self.generator_captures and self.capturing is None:
             raise RuntimeError("Offset increment outside graph capture encountered unexpectedly.")
         self.launched.append("random")
+
+    def empty(self, size: int, **_: object) -> Tensor:
+        """A tensor of so many bytes, from what is cached as far as that goes."""
+        self.cached_bytes = max(0, self.cached_bytes - size)
+        self.allocated_bytes += size
+        return Tensor(self, size)
 
     def empty_cache(self) -> None:
         """Give back what is cached."""
@@ -61,6 +69,42 @@ class Device:
         """A pool that no graph has yet."""
         self.pools += 1
         return 0, self.pools
+
+
+class Tensor:
+    """Bytes on the device, which go to the cache with their last owner."""
+
+    def __init__(self, device: Device, size: int) -> None:
+        self._device, self._size = device, size
+
+    def __del__(self) -> None:
+        self._device.allocated_bytes -= self._size
+        self._device.cached_bytes += self._size
+
+    def numel(self) -> int:
+        """Its elements of one byte."""
+        return self._size
+
+    def zero_(self) -> None:
+        """Fill it."""
+        self._device.launched.append("fill")
+
+
+class Event:
+    """A point in a stream's work; here all work takes no time."""
+
+    def __init__(self, *, enable_timing: bool) -> None:
+        del enable_timing
+
+    def record(self) -> None:
+        """Nothing to remember."""
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    def elapsed_time(self, _: object) -> float:
+        """Milliseconds."""
+        return 0.01
 
 
 class _Stream:
@@ -100,18 +144,27 @@ class _Graph:
 
 def fake_torch(device: Device) -> Any:  # noqa: ANN401 (it stands for a module)
     """The module over this device."""
+    properties = SimpleNamespace(uuid="0", L2_cache_size=60 << 20)
     cuda = SimpleNamespace(
         CUDAGraph=lambda: SimpleNamespace(replay=lambda: device.launched.append("graph")),
+        Event=Event,
         graph_pool_handle=device.new_pool,
+        is_available=lambda: True,
+        set_device=lambda _: None,
+        get_device_properties=lambda _: properties,
         current_stream=lambda: device.stream,
         stream=lambda stream: _Stream(device, stream),
         graph=lambda graph, pool: _Graph(device, graph, pool),
         current_device=lambda: 0,
         synchronize=device.wait,
         empty_cache=device.empty_cache,
+        memory_allocated=lambda: device.allocated_bytes,
+        max_memory_allocated=lambda: device.allocated_bytes,
+        reset_peak_memory_stats=lambda: None,
     )
     library = SimpleNamespace(
         _cuda_endAllocateToPool=device.close_pool, _cuda_releasePool=lambda *_: None
     )
-    word = SimpleNamespace(zero_=lambda: device.launched.append("fill"))
-    return SimpleNamespace(cuda=cuda, _C=library, empty=lambda *_, **__: word)
+    return SimpleNamespace(
+        cuda=cuda, _C=library, empty=device.empty, device=lambda name: name, uint8="uint8"
+    )

@@ -187,6 +187,8 @@ class CudaTimer:
         peak_bytes = self.peak_bytes()
         self._graph, self._flush = None, None
         self._calls, self._events, self._padding = (), [], []
+        # Whoever waits for its next turn keeps nothing from the other workers of the device.
+        self._torch.cuda.empty_cache()
         return peak_bytes
 
     def _enqueue_region(self, region: int) -> None:

@@ -1,0 +1,42 @@
+"""The CUDA timer over a torch of a few numbers: what it asks for and gives back."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from sns_gate.protocol import Recipe
+from sns_gate.timers import cuda
+from tests.fake_torch import Device, fake_torch
+
+
+class Kernels:
+    """The two kernels, on a device that does nothing."""
+
+    def held_ns(self) -> int:
+        """It held nothing."""
+        return 0
+
+
+@pytest.fixture
+def device() -> Device:
+    return Device()
+
+
+@pytest.fixture
+def timer(device: Device, monkeypatch: pytest.MonkeyPatch) -> cuda.CudaTimer:
+    monkeypatch.setitem(sys.modules, "torch", fake_torch(device))
+    monkeypatch.setattr(cuda, "DeviceKernels", Kernels)
+    return cuda.CudaTimer("cuda")
+
+
+def test_a_placement_that_has_ended_keeps_nothing_of_the_device(
+    timer: cuda.CudaTimer, device: Device
+) -> None:
+    timer.begin(1)
+    inputs = device.empty(1 << 30)
+    timer.arrange([lambda: None], Recipe("cold"))
+    del inputs
+    timer.end()
+    assert (device.allocated_bytes, device.cached_bytes) == (0, 0)
