@@ -23,6 +23,8 @@ class Device:
         open_pools: the allocator keeps these for graphs; while there is one, no cache is emptied.
         cached_bytes: freed by tensors and kept.
         allocated_bytes: of tensors that live.
+        peak_bytes: the most of them at once since the peak was reset.
+        spare_bytes: that each tensor is given beyond its size, as a block that is not split has.
         launched: kernels, in their order.
     """
 
@@ -33,6 +35,9 @@ class Device:
     open_pools: set[object] = field(default_factory=set)
     cached_bytes: int = 0
     allocated_bytes: int = 0
+    peak_bytes: int = 0
+    spare_bytes: int = 0
+    tensors: int = 0
     pools: int = 0
     launched: list[str] = field(default_factory=list)
 
@@ -52,7 +57,21 @@ class Device:
         """A tensor of so many bytes, from what is cached as far as that goes."""
         self.cached_bytes = max(0, self.cached_bytes - size)
         self.allocated_bytes += size
+        self.tensors += 1
+        self.peak_bytes = max(self.peak_bytes, self.allocated_bytes)
         return Tensor(self, size)
+
+    def reset_peak(self) -> None:
+        """Count the peak from now on."""
+        self.peak_bytes = self.allocated_bytes
+
+    def stats(self) -> dict[str, int]:
+        """As ``torch.cuda.memory_stats`` has them."""
+        spare = self.tensors * self.spare_bytes
+        kinds = {"current": self.allocated_bytes, "peak": self.peak_bytes}
+        return {f"requested_bytes.all.{kind}": size for kind, size in kinds.items()} | {
+            f"allocated_bytes.all.{kind}": size + spare for kind, size in kinds.items()
+        }
 
     def empty_cache(self) -> None:
         """Give back what is cached."""
@@ -79,6 +98,7 @@ class Tensor:
 
     def __del__(self) -> None:
         self._device.allocated_bytes -= self._size
+        self._device.tensors -= 1
         self._device.cached_bytes += self._size
 
     def numel(self) -> int:
@@ -159,8 +179,8 @@ def fake_torch(device: Device) -> Any:  # noqa: ANN401 (it stands for a module)
         synchronize=device.wait,
         empty_cache=device.empty_cache,
         memory_allocated=lambda: device.allocated_bytes,
-        max_memory_allocated=lambda: device.allocated_bytes,
-        reset_peak_memory_stats=lambda: None,
+        memory_stats=device.stats,
+        reset_peak_memory_stats=device.reset_peak,
     )
     library = SimpleNamespace(
         _cuda_endAllocateToPool=device.close_pool, _cuda_releasePool=lambda *_: None

@@ -40,3 +40,18 @@ def test_a_placement_that_has_ended_keeps_nothing_of_the_device(
     del inputs
     timer.end()
     assert (device.allocated_bytes, device.cached_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("spare_bytes", [0, 1 << 20])
+def test_the_peak_is_what_was_asked_for_whatever_blocks_it_came_to_lie_in(
+    timer: cuda.CudaTimer, device: Device, spare_bytes: int
+) -> None:
+    device.spare_bytes = spare_bytes
+    held = device.empty(5 << 20)
+    timer.begin(1)
+    inputs = device.empty(3 << 20)
+    timer.reset_peak()
+    output = device.empty(1 << 20)
+    del output
+    assert timer.peak_bytes() == 4 << 20
+    del inputs, held

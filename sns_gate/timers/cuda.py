@@ -77,7 +77,7 @@ class CudaTimer:
         self._synchronize()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        self._before_bytes = torch.cuda.memory_allocated()
+        self._before_bytes = self._bytes("current")
         rng = random.Random(padding_seed)
         sizes = [
             _PADDING_STEP * rng.randrange(1, _MAX_PADDING_BYTES // _PADDING_STEP)
@@ -94,11 +94,16 @@ class CudaTimer:
         self._torch.cuda.reset_peak_memory_stats()
 
     def peak_bytes(self) -> int:
-        """Peak of what torch has allocated since then for this placement, padding left out."""
+        """Peak of what was asked of torch since then for this placement, padding left out."""
         flush = 0 if self._flush is None else self._flush.numel()
         own = sum(piece.numel() for piece in self._padding) + flush
-        peak = int(self._torch.cuda.max_memory_allocated()) - self._before_bytes
-        return max(0, peak - int(own))
+        return max(0, self._bytes("peak") - self._before_bytes - int(own))
+
+    def _bytes(self, kind: str) -> int:
+        """What tensors asked for; what they were given depends on which blocks lay free."""
+        stats = self._torch.cuda.memory_stats()
+        asked = stats.get(f"requested_bytes.all.{kind}")  # 0 where an allocator does not count it
+        return int(asked or stats.get(f"allocated_bytes.all.{kind}", 0))
 
     def wait(self) -> None:
         """Wait for all streams of the device."""
