@@ -58,6 +58,17 @@ def test_an_answer_that_does_not_follow_its_inputs_is_seen(
     assert (found is not None) is kept
 
 
+@pytest.mark.parametrize("reached", [0, 2])
+def test_an_answer_says_nothing_where_other_arrays_were_reached_on_both_sides(reached: int) -> None:
+    pair = (
+        Answering("baseline", None, renewed=1, numbers=[1.0, 2.0, 3.0, 4.0], answer=sum),
+        Answering(
+            "candidate", None, renewed=reached, numbers=[1.0, 2.0, 3.0, 4.0], answer=lambda _: 10.0
+        ),
+    )
+    assert kept_answer(pair, 1, 1.0) is None
+
+
 def test_inputs_of_every_kind_are_renewed_wherever_a_callable_holds_them() -> None:
     tensor, array, numbers = torch.arange(5.0), np.arange(5.0), [1.0, 2.0, 3.0, 4.0]
     index, names, shape = torch.arange(5), ["a", "b", "c", "d"], [1, 2, 3, 4]

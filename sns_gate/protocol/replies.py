@@ -91,9 +91,15 @@ class Sampled:
 
 @dataclass(frozen=True)
 class OutputWritten:
-    """An output is on disk; the size of its arrays."""
+    """An output is on disk.
+
+    Attributes:
+        size_bytes: of its arrays.
+        renewed: arrays that the callable holds and that got other values before.
+    """
 
     size_bytes: int
+    renewed: int = 0
 
 
 @dataclass(frozen=True)

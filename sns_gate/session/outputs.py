@@ -108,7 +108,9 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
     """Whether the candidate's answer stays what it was where its inputs get other values.
 
     The baseline's answer has to change with them, so work that does not depend on them is no cheat.
-    Both changes are by more than what is not the same twice, such as a sum in whatever order.
+    Both changes are by more than what is not the same twice, such as a sum in whatever order. Where
+    not as many arrays were reached on both sides, as in an object of the candidate's own, unlike
+    inputs were renewed and the answers say nothing.
 
     Args:
         pair: the baseline's and the candidate's worker, with the case in place.
@@ -128,7 +130,7 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
             _compared(one, other, CHECKED).wrong is not None
             for one, other in zip(before, after, strict=True)
         )
-        if candidate or not baseline:
+        if candidate or not baseline or after[0].renewed != after[1].renewed:
             return None
     text = "after its inputs had got other values it returned what it had kept from before"
     return Reason(code="output-kept", text=text)
@@ -144,9 +146,10 @@ def _written(
     stems = [folder / f"{worker.side}{request.stem}" for worker in pair]
     for worker, stem in zip(pair, stems, strict=True):
         worker.send(replace(request, stem=str(stem)))
-    receive_both(pair, protocol.OutputWritten, timeout_s)
+    replies = receive_both(pair, protocol.OutputWritten, timeout_s)
     baseline, candidate = (
-        _Output.read(stem, worker) for stem, worker in zip(stems, pair, strict=True)
+        _Output.read(stem, worker, reply.renewed)
+        for stem, worker, reply in zip(stems, pair, replies, strict=True)
     )
     return baseline, candidate
 
@@ -334,9 +337,10 @@ class _Output:
     tree: Node
     data: Path
     worker: str
+    renewed: int
 
     @classmethod
-    def read(cls, stem: Path, worker: Worker) -> _Output:
+    def read(cls, stem: Path, worker: Worker, renewed: int) -> _Output:
         path = stem.with_suffix(".json")
         try:
             if path.stat().st_size > _MOST_JSON_BYTES:
@@ -344,7 +348,7 @@ class _Output:
             tree = Node.model_validate_json(path.read_bytes())
         except (OSError, ValidationError, RecursionError):
             raise WorkerDied(worker.name, "wrote no output that can be read") from None
-        return cls(tree, stem.with_suffix(".bin"), worker.name)
+        return cls(tree, stem.with_suffix(".bin"), worker.name, renewed)
 
     def array(self, node: Node) -> NDArray[np.generic]:
         """The elements of an array, flat, read as they are needed."""

@@ -172,13 +172,12 @@ class Workbench:
 
     def write_output(self, request: WriteOutput) -> OutputWritten:
         """Call the placed case once more and write what it returns, for another to compare."""
-        if request.renew:
-            renew(self._calls[0])
+        renewed = renew(self._calls[0]) if request.renew else 0
         made = self._called(request.seed)
         if request.poison:
             overwrite(made)
             made = self._called(request.seed)
-        return OutputWritten(write_output(made, request.stem))
+        return OutputWritten(write_output(made, request.stem), renewed)
 
     def judge_outputs(self, request: JudgeOutputs) -> OutputsJudged:
         """Have the placed case's own comparator judge what both sides wrote."""
