@@ -14,6 +14,8 @@ _DEEPEST, _MOST = 6, 1000
 _FEWEST, _FEWEST_WHOLE = 4, 16
 #: Arrays, and elements of each, that are looked at for changes.
 _MOST_SHOWN, _LOOKED_AT = 200, 1 << 12
+#: Elements that are rolled at a time: a copy of a large array may not fit beside it.
+_PIECE = 1 << 24
 #: A sum in another order is no change of an input.
 _MOVED_SHARE = 0.02
 
@@ -113,9 +115,10 @@ def _rolled(value: Any) -> int:  # noqa: ANN401 (of the user's libraries)
         if value.is_floating_point() and value.numel() >= _FEWEST:
             data = value.data
             flat = data.reshape(-1)
-            inner = flat[1:-1].roll(1)
-            inner[len(inner) // 2] = inner[0]
-            data.copy_(torch.cat([flat[:1], inner, flat[-1:]]).view(data.shape))
+            # Elements of 8 bits and less have few operators, and bytes have all.
+            _roll_pieces(flat.view(torch.uint8) if flat.element_size() == 1 else flat)
+            if not data.is_contiguous():  # then that was a copy
+                data.copy_(flat.view(data.shape))
             return 1
     elif numpy is not None and isinstance(value, numpy.ndarray):
         if value.dtype.kind == "f" and value.size >= _FEWEST:
@@ -130,6 +133,14 @@ def _rolled(value: Any) -> int:  # noqa: ANN401 (of the user's libraries)
         value[1:-1] = rolled
         return 1
     return 0
+
+
+def _roll_pieces(flat: Any) -> None:  # noqa: ANN401
+    """Roll what lies between a tensor's first and its last element, in place."""
+    for piece in flat[1:-1].split(_PIECE):
+        inner = piece.roll(1)
+        inner[len(inner) // 2] = inner[0]
+        piece.copy_(inner)
 
 
 def _are_data(values: list[object]) -> bool:
