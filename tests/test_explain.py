@@ -97,7 +97,23 @@ def test_parts_stand_with_the_most_changed_first_and_equal_ones_are_left_out() -
     ("name", "short"),
     [
         ("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int)",
-         "at::native::vectorized_elementwise_kernel"),
+         "vectorized_elementwise_kernel of AddFunctor"),
+        (("void at::native::vectorized_elementwise_kernel<4, at::native::neg_kernel_cuda("
+         "at::TensorIteratorBase&)::{lambda()#2}::operator()() const::{lambda(float)#1}, "
+         "std::array<char*, 2ul> >(int, at::native::neg_kernel_cuda(at::TensorIteratorBase&)::"
+         "{lambda()#2}::operator()() const::{lambda(float)#1}, std::array<char*, 2ul>)"),
+         "vectorized_elementwise_kernel of neg_kernel_cuda"),
+        (("void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<"
+         "at::native::BinaryFunctor<float, float, float, at::native::binary_internal::"
+         "MulFunctor<float> > >(at::TensorIteratorBase&)::{lambda(int)#1}>(int)"),
+         "elementwise_kernel of MulFunctor"),
+        (("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::"
+         "func_wrapper_t<float, at::native::sum_functor<float, float, float>::operator()("
+         "at::TensorIterator&)::{lambda(float, float)#1}>, unsigned int, float, 4, 4> >(int)"),
+         "reduce_kernel of sum_functor"),
+        (("void at::native::(anonymous namespace)::cunn_SoftMaxForwardSmem<8, float, at::native::"
+         "(anonymous namespace)::SoftMaxForwardEpilogue>(float*, float const*, long)"),
+         "at::native::cunn_SoftMaxForwardSmem"),
         ("softmax_kernel", "softmax_kernel"),
         ("x" * 100, "x" * 30 + "…" + "x" * 30),
     ],
