@@ -17,6 +17,8 @@ _FEWEST_ON_GPU = 12
 _MOST_PARTS = 60
 _CALL = "sns_gate.call"
 _NO_KERNELS = ("Memcpy", "Memset")
+#: Host and device times of a profile may be apart by this; calls lie further apart than twice that.
+_SKEW_US, _APART_S = 300.0, 0.001
 
 Call = Callable[[], object]
 #: Name, calls and microseconds of what ran in all profiled calls together.
@@ -50,18 +52,20 @@ def _kernels(torch: Any, call: Call, timer: Timer, calls: int) -> ProfileSeen:  
             with torch.profiler.record_function(_CALL):
                 call()
                 timer.wait()
+            time.sleep(_APART_S)
 
     taken, _ = _taken(torch, (activity.CPU, activity.CUDA), marked)
     on_device = torch.autograd.DeviceType.CUDA
     events = list(taken.events())
     spans = sorted(_span(e) for e in events if e.name == _CALL and e.device_type != on_device)
+    around = [(begin - _SKEW_US, end + _SKEW_US) for begin, end in spans]
     ran = [
         (e.name, *_span(e))
         for e in events
         if e.device_type == on_device and not getattr(e, "is_user_annotation", False)
         and e.name != _CALL
     ]  # fmt: skip
-    return seen_kernels(ran, spans)
+    return seen_kernels(ran, around)
 
 
 def _taken(
