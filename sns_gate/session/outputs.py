@@ -127,7 +127,7 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
         renewed = protocol.WriteOutput("-after", seed, renew=True)
         after = _written(pair, Path(folder), renewed, timeout_s)
         baseline, candidate = (
-            _compared(one, other, CHECKED).wrong is not None
+            _compared(one, other, CHECKED, in_full=False).wrong is not None
             for one, other in zip(before, after, strict=True)
         )
         if candidate or not baseline or after[0].renewed != after[1].renewed:
@@ -164,8 +164,10 @@ def _judged(baseline: Worker, outputs: tuple[_Output, _Output], timeout_s: float
     return Compared(wrong=Reason(code="outputs-differ", text=text))
 
 
-def _compared(baseline: _Output, candidate: _Output, check: OutputCheck) -> Compared:
-    comparison = _Comparison(baseline, candidate, check)
+def _compared(
+    baseline: _Output, candidate: _Output, check: OutputCheck, *, in_full: bool = True
+) -> Compared:
+    comparison = _Comparison(baseline, candidate, check, in_full)
     for text in comparison.differences(baseline.tree, candidate.tree, ""):
         return Compared(wrong=Reason(code="outputs-differ", text=text))
     return Compared(notes=_notes(baseline, candidate))
@@ -201,11 +203,12 @@ def _uncompared(baseline: Node, candidate: Node, where: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Comparison:
-    """Both sides' outputs, and how far apart their elements may be."""
+    """Both sides' outputs, how far apart their elements may be, and whether all are looked at."""
 
     baseline: _Output
     candidate: _Output
     check: OutputCheck
+    in_full: bool
 
     def differences(self, baseline: Node, candidate: Node, where: str) -> Iterator[str]:
         """Where they differ, in words; ``where`` is the path to the part."""
@@ -265,6 +268,8 @@ class _Comparison:
             peak = int(apart.argmax())
             if apart[peak] > worst:
                 worst, at = float(apart[peak]), start + peak
+            if count and not self.in_full:
+                break
         if count:
             place = np.unravel_index(at * baseline.step, baseline.shape) if baseline.shape else ()
             index = ", ".join(str(int(part)) for part in place)
