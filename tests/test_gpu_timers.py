@@ -118,3 +118,16 @@ def test_a_placement_lands_at_other_addresses_and_leaves_nothing(
         timer.end()
     assert len(addresses) > 1
     assert torch.cuda.memory_allocated() == before
+
+
+def test_the_peak_of_a_call_is_its_inputs_and_what_it_makes(timer: CudaTimer, torch: Any) -> None:  # noqa: ANN401
+    timer.begin(1)
+    x = torch.zeros((5 << 20) // 4, device="cuda")
+    x + 1
+    timer.reset_peak()
+    x + 1
+    timer.wait()
+    assert timer.peak_bytes() == 10 << 20
+    del x
+    timer.end()
+    assert torch.cuda.memory_reserved() < 1 << 30
