@@ -62,9 +62,9 @@ def test_an_answer_that_does_not_follow_its_inputs_is_seen(
 @pytest.mark.parametrize("reached", [0, 2])
 def test_an_answer_says_nothing_where_other_arrays_were_reached_on_both_sides(reached: int) -> None:
     pair = (
-        Answering("baseline", None, renewed=1, numbers=[1.0, 2.0, 3.0, 4.0], answer=sum),
+        Answering("baseline", None, reached=1, numbers=[1.0, 2.0, 3.0, 4.0], answer=sum),
         Answering(
-            "candidate", None, renewed=reached, numbers=[1.0, 2.0, 3.0, 4.0], answer=lambda _: 10.0
+            "candidate", None, reached=reached, numbers=[1.0, 2.0, 3.0, 4.0], answer=lambda _: 10.0
         ),
     )
     assert kept_answer(pair, 1, 1.0) is None

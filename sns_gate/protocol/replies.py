@@ -95,11 +95,11 @@ class OutputWritten:
 
     Attributes:
         size_bytes: of its arrays.
-        renewed: arrays that the callable holds and that got other values before.
+        reached: arrays that the callable held before its first call there, and that can be renewed.
     """
 
     size_bytes: int
-    renewed: int = 0
+    reached: int = 0
 
 
 @dataclass(frozen=True)

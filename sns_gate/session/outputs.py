@@ -109,8 +109,8 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
 
     The baseline's answer has to change with them, so work that does not depend on them is no cheat.
     Both changes are by more than what is not the same twice, such as a sum in whatever order. Where
-    not as many arrays were reached on both sides, as in an object of the candidate's own, unlike
-    inputs were renewed and the answers say nothing.
+    not as many arrays can be reached on both sides, as in an object of the candidate's own, unlike
+    inputs are renewed and the answers say nothing.
 
     Args:
         pair: the baseline's and the candidate's worker, with the case in place.
@@ -130,7 +130,7 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
             _compared(one, other, CHECKED, in_full=False).wrong is not None
             for one, other in zip(before, after, strict=True)
         )
-        if candidate or not baseline or after[0].renewed != after[1].renewed:
+        if candidate or not baseline or after[0].reached != after[1].reached:
             return None
     text = "after its inputs had got other values it returned what it had kept from before"
     return Reason(code="output-kept", text=text)
@@ -148,7 +148,7 @@ def _written(
         worker.send(replace(request, stem=str(stem)))
     replies = receive_both(pair, protocol.OutputWritten, timeout_s)
     baseline, candidate = (
-        _Output.read(stem, worker, reply.renewed)
+        _Output.read(stem, worker, reply.reached)
         for stem, worker, reply in zip(stems, pair, replies, strict=True)
     )
     return baseline, candidate
@@ -342,10 +342,10 @@ class _Output:
     tree: Node
     data: Path
     worker: str
-    renewed: int
+    reached: int
 
     @classmethod
-    def read(cls, stem: Path, worker: Worker, renewed: int) -> _Output:
+    def read(cls, stem: Path, worker: Worker, reached: int) -> _Output:
         path = stem.with_suffix(".json")
         try:
             if path.stat().st_size > _MOST_JSON_BYTES:
@@ -353,7 +353,7 @@ class _Output:
             tree = Node.model_validate_json(path.read_bytes())
         except (OSError, ValidationError, RecursionError):
             raise WorkerDied(worker.name, "wrote no output that can be read") from None
-        return cls(tree, stem.with_suffix(".bin"), worker.name, renewed)
+        return cls(tree, stem.with_suffix(".bin"), worker.name, reached)
 
     def array(self, node: Node) -> NDArray[np.generic]:
         """The elements of an array, flat, read as they are needed."""

@@ -37,6 +37,17 @@ def renew(call: Callable[[], object]) -> int:
     return count
 
 
+def reachable(call: Callable[[], object]) -> int:
+    """How many arrays and lists of numbers a callable holds that could be given other values."""
+    count = 0
+    for value in _held(call, set(), 0):
+        if count >= _MOST:
+            break
+        with contextlib.suppress(Exception):
+            count += _can_roll(value)
+    return count
+
+
 def snapshot(call: Callable[[], object]) -> list[list[float]]:
     """Some elements of each array of floats that a callable holds, at even distances."""
     taken: list[list[float]] = []
@@ -109,30 +120,36 @@ def _is_filled(cell: Any) -> bool:  # noqa: ANN401 (a cell)
     return True
 
 
-def _rolled(value: Any) -> int:  # noqa: ANN401 (of the user's libraries)
+def _can_roll(value: Any) -> bool:  # noqa: ANN401 (of the user's libraries)
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(value, torch.Tensor):
-        if value.is_floating_point() and value.numel() >= _FEWEST:
-            data = value.data
-            flat = data.reshape(-1)
-            # Elements of 8 bits and less have few operators, and bytes have all.
-            _roll_pieces(flat.view(torch.uint8) if flat.element_size() == 1 else flat)
-            if not data.is_contiguous():  # then that was a copy
-                data.copy_(flat.view(data.shape))
-            return 1
+        return bool(value.is_floating_point()) and int(value.numel()) >= _FEWEST
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return bool(value.dtype.kind == "f") and int(value.size) >= _FEWEST
+    return isinstance(value, list) and len(value) >= _FEWEST and _are_data(value)
+
+
+def _rolled(value: Any) -> int:  # noqa: ANN401 (likewise)
+    if not _can_roll(value):
+        return 0
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and isinstance(value, torch.Tensor):
+        data = value.data
+        flat = data.reshape(-1)
+        # Elements of 8 bits and less have few operators, and bytes have all.
+        _roll_pieces(flat.view(torch.uint8) if flat.element_size() == 1 else flat)
+        if not data.is_contiguous():  # then that was a copy
+            data.copy_(flat.view(data.shape))
     elif numpy is not None and isinstance(value, numpy.ndarray):
-        if value.dtype.kind == "f" and value.size >= _FEWEST:
-            flat = value.reshape(-1)
-            inner = numpy.roll(flat[1:-1], 1)
-            inner[len(inner) // 2] = inner[0]
-            value[...] = numpy.concatenate([flat[:1], inner, flat[-1:]]).reshape(value.shape)
-            return 1
-    elif isinstance(value, list) and len(value) >= _FEWEST and _are_data(value):
+        flat = value.reshape(-1)
+        inner = numpy.roll(flat[1:-1], 1)
+        inner[len(inner) // 2] = inner[0]
+        value[...] = numpy.concatenate([flat[:1], inner, flat[-1:]]).reshape(value.shape)
+    else:
         rolled = [value[-2], *value[1:-2]]
         rolled[len(rolled) // 2] = rolled[0]
         value[1:-1] = rolled
-        return 1
-    return 0
+    return 1
 
 
 def _roll_pieces(flat: Any) -> None:  # noqa: ANN401
