@@ -11,6 +11,13 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 
+class Stream(str):
+    """A stream by its name."""
+
+    __slots__ = ()
+    cuda_stream = 0
+
+
 @dataclass
 class Device:
     """What lies on the device, and in which state torch is.
@@ -28,7 +35,7 @@ class Device:
         launched: kernels, in their order.
     """
 
-    stream: object = "default"
+    stream: Stream = field(default_factory=lambda: Stream("default"))
     capturing: object = None
     invalid: bool = False
     generator_captures: bool = False
@@ -128,7 +135,7 @@ class Event:
 
 
 class _Stream:
-    def __init__(self, device: Device, stream: object) -> None:
+    def __init__(self, device: Device, stream: Stream) -> None:
         self._device, self._stream, self._before = device, stream, stream
 
     def __enter__(self) -> None:
@@ -141,7 +148,7 @@ class _Stream:
 class _Graph:
     def __init__(self, device: Device, graph: object, pool: object) -> None:
         self._device, self._graph, self._pool = device, graph, pool
-        self._stream = _Stream(device, "capture")
+        self._stream = _Stream(device, Stream("capture"))
 
     def __enter__(self) -> Self:
         self._device.wait()

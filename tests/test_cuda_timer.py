@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
@@ -13,6 +15,10 @@ from tests.fake_torch import Device, fake_torch
 
 class Kernels:
     """The two kernels, on a device that does nothing."""
+
+    def hold(self, _: object) -> AbstractContextManager[None]:
+        """Hold nothing."""
+        return nullcontext()
 
     def held_ns(self) -> int:
         """It held nothing."""
@@ -55,3 +61,26 @@ def test_the_peak_is_what_was_asked_for_whatever_blocks_it_came_to_lie_in(
     del output
     assert timer.peak_bytes() == 4 << 20
     del inputs, held
+
+
+@pytest.mark.parametrize(
+    ("call", "mode", "to_capture", "capturable"),
+    [
+        (lambda device: device.random, "auto", True, True),
+        (lambda device: device.wait, "auto", True, False),
+        (lambda device: device.wait, "warm", False, None),
+    ],
+)
+def test_a_call_is_captured_where_that_is_of_use_and_can_be(
+    timer: cuda.CudaTimer,
+    device: Device,
+    call: Callable[[Device], Callable[[], None]],
+    mode: str,
+    *,
+    to_capture: bool,
+    capturable: bool | None,
+) -> None:
+    measured = timer.calibrate(call(device), mode, to_capture=to_capture)
+    assert measured.capturable is capturable
+    assert ("graph" in device.launched) is (capturable is True)
+    device.random()

@@ -109,7 +109,7 @@ class CudaTimer:
         """Wait for all streams of the device."""
         self._synchronize()
 
-    def calibrate(self, call: Call, mode: str) -> Calibrated:
+    def calibrate(self, call: Call, mode: str, *, to_capture: bool = True) -> Calibrated:
         """Time one cold and several warm calls, their enqueuing, and try to capture the call."""
         self._make_flush()
         # The host's interruptions add to a pair and never take away.
@@ -120,12 +120,13 @@ class CudaTimer:
         warm_ns = self._warm_ns(call, held=not expired)
         call_ns = warm_ns if mode == "warm" else statistics.median(cold)
         # The other side's call may be the short one, and both must be captured then.
-        tried = call_ns < _CAPTURE_WITHIN * SHORT_CALL_PAIRS * empty_ns
+        short = call_ns < _CAPTURE_WITHIN * SHORT_CALL_PAIRS * empty_ns
+        tried = to_capture and (short or mode == "warm")
         return Calibrated(
             call_ns=call_ns,
             enqueue_ns=enqueue_ns,
             hold_expired=expired,
-            capturable=self._can_capture(call) if tried or mode == "warm" else None,
+            capturable=self._can_capture(call) if tried else None,
             empty_ns=empty_ns,
             cache_bytes=self.cache_bytes,
             input_bytes=0,
