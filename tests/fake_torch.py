@@ -6,6 +6,7 @@ What is modelled of these was read in CUDAGraph.cpp, CUDAGeneratorImpl.cpp, the 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Self
@@ -33,6 +34,7 @@ class Device:
         peak_bytes: the most of them at once since the peak was reset.
         spare_bytes: that each tensor is given beyond its size, as a block that is not split has.
         launched: kernels, in their order.
+        busy_s: until what was launched is done.
     """
 
     stream: Stream = field(default_factory=lambda: Stream("default"))
@@ -47,12 +49,15 @@ class Device:
     tensors: int = 0
     pools: int = 0
     launched: list[str] = field(default_factory=list)
+    busy_s: float = 0.0
 
     def wait(self) -> None:
         """Wait for the device, as ``item`` and ``synchronize`` do."""
         if self.capturing is not None:
             self.invalid = True
             raise RuntimeError("operation not permitted when stream is capturing")
+        time.sleep(self.busy_s)
+        self.busy_s = 0.0
 
     def random(self) -> None:
         """Draw on the device."""

@@ -12,9 +12,22 @@ from sns_gate.protocol import Recipe
 from sns_gate.timers import cuda
 from tests.fake_torch import Device, fake_torch
 
+CLOCK_S = 0.05
+
 
 class Kernels:
-    """The two kernels, on a device that does nothing."""
+    """The two kernels; the clock's keeps the device busy, and the other holds nothing."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def launch_clock(self, _: object) -> None:
+        """Keep it busy."""
+        self._device.busy_s = CLOCK_S
+
+    def clock_mhz(self) -> float:
+        """As it is."""
+        return 1980.0
 
     def hold(self, _: object) -> AbstractContextManager[None]:
         """Hold nothing."""
@@ -33,7 +46,7 @@ def device() -> Device:
 @pytest.fixture
 def timer(device: Device, monkeypatch: pytest.MonkeyPatch) -> cuda.CudaTimer:
     monkeypatch.setitem(sys.modules, "torch", fake_torch(device))
-    monkeypatch.setattr(cuda, "DeviceKernels", Kernels)
+    monkeypatch.setattr(cuda, "DeviceKernels", lambda: Kernels(device))
     return cuda.CudaTimer("cuda")
 
 
@@ -84,3 +97,20 @@ def test_a_call_is_captured_where_that_is_of_use_and_can_be(
     assert measured.capturable is capturable
     assert ("graph" in device.launched) is (capturable is True)
     device.random()
+
+
+@pytest.mark.parametrize("busy_s", [0.0, 2 * CLOCK_S])
+def test_what_runs_on_behind_a_region_is_late_and_the_clock_is_not(
+    timer: cuda.CudaTimer, device: Device, busy_s: float
+) -> None:
+    def call() -> None:
+        device.busy_s = busy_s
+
+    timer.begin(1)
+    timer.arrange([call], Recipe("cold", held=False))
+    sample = timer.sample()
+    timer.end()
+    assert sample.device_mhz == 1980.0
+    assert sample.late_ns is not None
+    assert (sample.late_ns > 1e9 * CLOCK_S) is (busy_s > 0)
+    assert sample.wall_ns > 1e9 * CLOCK_S

@@ -165,13 +165,14 @@ class CudaTimer:
                 with hold:
                     for region in range(first, last):
                         self._enqueue_region(region)
-                    if last == recipe.regions:
-                        self._kernels.launch_clock(stream)
                 self._wait_for(self._events[last - 1][1])
                 ended = perf_counter_ns()
                 self._synchronize()
                 late_ns = perf_counter_ns() - ended
                 held.append(self._kernels.held_ns() if recipe.held else 0)
+            # Not sooner: how much of it is late would depend on when the host looks.
+            self._kernels.launch_clock(stream)
+            self._synchronize()
         finally:
             if collecting:
                 gc.enable()
