@@ -50,10 +50,12 @@ def _kernels(torch: Any, call: Call, timer: Timer, calls: int) -> ProfileSeen:  
 
     def marked() -> None:
         for _ in range(calls):
+            time.sleep(_APART_S)
             with torch.profiler.record_function(_CALL):
                 call()
                 timer.wait()
-            time.sleep(_APART_S)
+        # What lies outside of the profile by the device's clock is dropped.
+        time.sleep(_APART_S)
 
     taken, _ = _taken(torch, (activity.CPU, activity.CUDA), marked)
     on_device = torch.autograd.DeviceType.CUDA
