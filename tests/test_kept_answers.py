@@ -105,3 +105,9 @@ def test_a_large_tensor_is_renewed_without_a_copy_of_it(monkeypatch: pytest.Monk
     tensor = torch.arange(10.0)
     assert renew(lambda: tensor) == 1
     assert tensor.tolist() == [0, 4, 1, 4, 3, 8, 5, 8, 7, 9]
+
+
+def test_complex_inputs_are_renewed() -> None:
+    tensor, array = torch.arange(5.0) * 1j, np.arange(5.0) * 1j
+    assert renew(lambda: (tensor, array)) == 2
+    assert tensor.imag.tolist() == array.imag.tolist() == [0, 3, 3, 2, 4]

@@ -123,9 +123,10 @@ def _is_filled(cell: Any) -> bool:  # noqa: ANN401 (a cell)
 def _can_roll(value: Any) -> bool:  # noqa: ANN401 (of the user's libraries)
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(value, torch.Tensor):
-        return bool(value.is_floating_point()) and int(value.numel()) >= _FEWEST
+        inexact = value.is_floating_point() or value.is_complex()
+        return bool(inexact) and int(value.numel()) >= _FEWEST
     if numpy is not None and isinstance(value, numpy.ndarray):
-        return bool(value.dtype.kind == "f") and int(value.size) >= _FEWEST
+        return value.dtype.kind in "fc" and int(value.size) >= _FEWEST
     return isinstance(value, list) and len(value) >= _FEWEST and _are_data(value)
 
 
