@@ -239,7 +239,8 @@ class _Bench:
         return ("samples", *further, "windows", *placements)
 
     def _choose(self, sides: Sequence[_Side]) -> Recipe:
-        measured = [self.timer.calibrate(side.call, "warm") for side in sides]
+        # What a capture does to the caller's process is not worth a recipe that has no graph.
+        measured = [self.timer.calibrate(s.call, "warm", to_capture=False) for s in sides]
         call_ns = max(1.0, min(m.warm_ns for m in measured))
         calls = min(MAX_INNER_REPS, max(1, math.ceil(1e3 * self.plan.min_duration_us / call_ns)))
         regions = max(1, math.ceil(SAMPLE_NS / (calls * call_ns)))

@@ -30,7 +30,8 @@ def launch(benchmarks: str, extra: int, *options: str) -> dict[str, Any]:
         text = source.read_text(encoding="utf-8").replace("EXTRA = 0", f"EXTRA = {extra}")
         source.write_text(text + "\n# candidate\n", encoding="utf-8")
         _commit(folder, "candidate")
-        command = [sys.executable, "-m", "sns_gate", "check", "--baseline", "HEAD~1"]
+        command = [sys.executable, "-m", "sns_gate", "check", "--baseline", "HEAD~1",
+                   "--explain", "none"]  # fmt: skip
         done = subprocess.run(
             [*command, "--candidate", "HEAD", "--benchmarks", benchmarks, *options],
             cwd=folder, env=os.environ | {"PYTHONPATH": _path()}, check=False, text=True,

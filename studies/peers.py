@@ -129,10 +129,10 @@ def in_this_process(kernel: str, rounds: int) -> dict[str, Any]:
 
 def _nvbench(kernel: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        program, out = Path(folder) / "program.py", Path(folder) / "out.json"
-        program.write_text(_NVBENCH, encoding="utf-8")
+        out = Path(folder) / "out.json"
         start = time.perf_counter()
-        command = [sys.executable, str(program), kernel, "--json", str(out)]
+        # Not from a file: that one's folder would be where 'studies' is looked for.
+        command = [sys.executable, "-c", _NVBENCH, kernel, "--json", str(out)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         seconds = time.perf_counter() - start
         if done.returncode or not out.exists():

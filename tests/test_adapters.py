@@ -79,13 +79,16 @@ CONFTEST = """
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that modules are imported from, and forgotten after."""
-    known, path = set(sys.modules), list(sys.path)
+    """A folder that modules are imported from, and forgotten after; a real triton is not seen."""
+    loaded, path = dict(sys.modules), list(sys.path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "triton"]:
+        del sys.modules[name]
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
     sys.path[:] = path
-    for name in set(sys.modules) - known:
+    for name in set(sys.modules) - set(loaded):
         del sys.modules[name]
+    sys.modules.update(loaded)
 
 
 def write(folder: Path, files: dict[str, str]) -> None:

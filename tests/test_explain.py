@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Self
 
 import pytest
 
@@ -97,7 +102,23 @@ def test_parts_stand_with_the_most_changed_first_and_equal_ones_are_left_out() -
     ("name", "short"),
     [
         ("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int)",
-         "at::native::vectorized_elementwise_kernel"),
+         "vectorized_elementwise_kernel of AddFunctor"),
+        (("void at::native::vectorized_elementwise_kernel<4, at::native::neg_kernel_cuda("
+         "at::TensorIteratorBase&)::{lambda()#2}::operator()() const::{lambda(float)#1}, "
+         "std::array<char*, 2ul> >(int, at::native::neg_kernel_cuda(at::TensorIteratorBase&)::"
+         "{lambda()#2}::operator()() const::{lambda(float)#1}, std::array<char*, 2ul>)"),
+         "vectorized_elementwise_kernel of neg_kernel_cuda"),
+        (("void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<"
+         "at::native::BinaryFunctor<float, float, float, at::native::binary_internal::"
+         "MulFunctor<float> > >(at::TensorIteratorBase&)::{lambda(int)#1}>(int)"),
+         "elementwise_kernel of MulFunctor"),
+        (("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::"
+         "func_wrapper_t<float, at::native::sum_functor<float, float, float>::operator()("
+         "at::TensorIterator&)::{lambda(float, float)#1}>, unsigned int, float, 4, 4> >(int)"),
+         "reduce_kernel of sum_functor"),
+        (("void at::native::(anonymous namespace)::cunn_SoftMaxForwardSmem<8, float, at::native::"
+         "(anonymous namespace)::SoftMaxForwardEpilogue>(float*, float const*, long)"),
+         "at::native::cunn_SoftMaxForwardSmem"),
         ("softmax_kernel", "softmax_kernel"),
         ("x" * 100, "x" * 30 + "…" + "x" * 30),
     ],
@@ -127,6 +148,65 @@ def test_two_streams_at_once_leave_no_gap() -> None:
     seen = seen_kernels([("a", 1.0, 9.0), ("b", 2.0, 5.0), ("c", 9.5, 10.0)], [(0.0, 20.0)])
     assert seen.outside_us == 0.5
     assert seen_kernels([], [(0.0, 1.0)]).launches == (0,)
+
+
+class Profiler:
+    """A ``torch.profiler`` whose device's clock is behind the host's by this many microseconds."""
+
+    def __init__(self, skew_us: float) -> None:
+        self.skew_us = skew_us
+        self.found: list[SimpleNamespace] = []
+        self.ProfilerActivity = SimpleNamespace(CPU=0, CUDA=1)
+
+    def profile(self, activities: list[int]) -> Profiler:
+        assert activities == [0, 1]
+        self.found = []
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def events(self) -> list[SimpleNamespace]:
+        return self.found
+
+    @contextmanager
+    def record_function(self, name: str) -> Iterator[None]:
+        start_us = self._now_us()
+        yield
+        self.add(name, start_us, self._now_us(), device_type="CPU")
+
+    def run(self, *kernels: str) -> None:
+        now_us = self._now_us() - self.skew_us
+        for kernel in kernels:
+            self.add(kernel, now_us, now_us + 1.0)
+        self.add("a range", now_us, now_us + 1.0, is_user_annotation=True)
+
+    def add(self, name: str, start: float, end: float, **more: object) -> None:
+        span = SimpleNamespace(start=start, end=end)
+        event = {"device_type": "CUDA", "is_user_annotation": False, **more}
+        self.found.append(SimpleNamespace(name=name, time_range=span, **event))
+
+    @staticmethod
+    def _now_us() -> float:
+        return time.perf_counter_ns() / 1e3
+
+
+@pytest.mark.parametrize("skew_us", [-200.0, 0.0, 200.0])
+def test_kernels_are_those_of_their_call_though_two_clocks_are_apart(
+    monkeypatch: pytest.MonkeyPatch, skew_us: float
+) -> None:
+    profiler = Profiler(skew_us)
+    kinds = SimpleNamespace(DeviceType=SimpleNamespace(CUDA="CUDA"))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(profiler=profiler, autograd=kinds))
+    timer = CpuTimer()
+    timer.device = "cuda:0"
+    (found,) = profile(lambda: profiler.run("gemm", "add"), timer).profiles
+    assert found.source == "kernels"
+    assert set(found.launches) == {2}
+    assert {(part.name, part.calls) for part in found.parts} == {("gemm", 1), ("add", 1)}
 
 
 def test_functions_and_operators_are_both_taken_apart_on_the_cpu() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import commit, new_repository, sns_gate
 from tests.test_gpu_check import gpu_left_to_the_gate
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
 __all__ = ["gpu_left_to_the_gate"]
 
 HONEST = """

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import commit, new_repository, sns_gate
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(autouse=True)

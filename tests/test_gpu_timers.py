@@ -81,7 +81,13 @@ def test_a_call_that_synchronises_is_seen_and_not_held(timer: CudaTimer, torch: 
     measured = timer.calibrate(lambda: (x @ x).sum().item(), "auto")
     timer.end()
     assert measured.hold_expired
-    assert not measured.capturable
+    assert measured.capturable is False
+    # A capture that failed leaves torch as it was.
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    torch.randn(1, device="cuda")
+    torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() < 1 << 30
 
 
 def test_a_cold_call_takes_longer_than_a_warm_one_where_inputs_fit_the_cache(
@@ -112,3 +118,16 @@ def test_a_placement_lands_at_other_addresses_and_leaves_nothing(
         timer.end()
     assert len(addresses) > 1
     assert torch.cuda.memory_allocated() == before
+
+
+def test_the_peak_of_a_call_is_its_inputs_and_what_it_makes(timer: CudaTimer, torch: Any) -> None:  # noqa: ANN401
+    timer.begin(1)
+    x = torch.zeros((5 << 20) // 4, device="cuda")
+    x + 1
+    timer.reset_peak()
+    x + 1
+    timer.wait()
+    assert timer.peak_bytes() == 10 << 20
+    del x
+    timer.end()
+    assert torch.cuda.memory_reserved() < 1 << 30

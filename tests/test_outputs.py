@@ -37,6 +37,7 @@ class Returning:
     spoil: Callable[[Path], None] = lambda _: None
     index: int = 0
     name: str = "worker 0"
+    reached: int = 0
 
     def send(self, request: Request) -> None:
         assert isinstance(request, protocol.WriteOutput)
@@ -45,7 +46,7 @@ class Returning:
 
     def receive(self, expected: type[_R], timeout_s: float) -> _R:
         del timeout_s
-        found: Reply = OutputWritten(0)
+        found: Reply = OutputWritten(0, self.reached)
         assert isinstance(found, expected)
         return found
 

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sns_gate.protocol import Calibrated, Recipe
-from sns_gate.session.recipe import MAX_BATCH, SAMPLE_NS, choose_recipe
+from sns_gate.session.recipe import (
+    LONGEST_SAMPLE_NS,
+    MAX_BATCH,
+    SAMPLE_NS,
+    choose_recipe,
+)
 
 LONG = Calibrated(
     call_ns=200_000, enqueue_ns=80_000, hold_expired=False, capturable=None, empty_ns=1300,
@@ -54,6 +59,14 @@ def test_the_shorter_side_decides_the_mode() -> None:
 def test_one_side_s_disturbed_empty_pair_does_not_make_a_long_call_short() -> None:
     disturbed = replace(LONG, empty_ns=50_000, capturable=True)
     assert recipe(LONG, disturbed).mode == recipe(disturbed, LONG).mode == "cold"
+
+
+@pytest.mark.parametrize("capturable", [True, False])
+def test_the_slower_side_of_a_short_call_does_not_take_endless_samples(*, capturable: bool) -> None:
+    slow = replace(SHORT, call_ns=400_000, warm_ns=400_000, capturable=capturable)
+    found = recipe(slow, replace(SHORT, call_ns=1_300, warm_ns=64))
+    assert found.mode == ("graph" if capturable else "warm")
+    assert found.calls * found.regions * slow.warm_ns <= 2 * LONGEST_SAMPLE_NS
 
 
 def test_a_benchmark_may_ask_for_warm_or_cold() -> None:

@@ -92,9 +92,15 @@ class Sampled:
 
 @dataclass(frozen=True)
 class OutputWritten:
-    """An output is on disk; the size of its arrays."""
+    """An output is on disk.
+
+    Attributes:
+        size_bytes: of its arrays.
+        reached: arrays that the callable held before its first call there, and that can be renewed.
+    """
 
     size_bytes: int
+    reached: int = 0
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,10 @@ _NOUNS = {"kernels": "kernel", "operators": "operator", "functions": "function"}
 #: A first cause that holds this much of the change stands alone.
 _MOST_OF_IT = 0.7
 _LONGEST_NAME = 60
+#: Torch's kernels that do whatever their template's argument says; its name tells them apart.
+_GENERAL = re.compile(r"(?:elementwise|reduce)_kernel$")
+_NATIVE = re.compile(r"at::native::(?:\w+::)*(\w+)")
+_WRAPPERS = re.compile(r"\w*gpu_kernel\w*|[AB]?UnaryFunctor|BinaryFunctor|ReduceOp|func_wrapper_t")
 #: Parts whose change is a smaller share of all changes are not worth a row.
 _WORTH_A_ROW = 0.01
 #: A change below this share of the call is what two profiles of one call differ by.
@@ -124,11 +128,18 @@ def noun(found: Explanation) -> str:
 
 
 def short(name: str) -> str:
-    """A kernel's name without its template's arguments and its own arguments, cut in the middle."""
-    plain = name.removeprefix("void ")
+    """A kernel's name without its template's arguments and its own arguments, cut in the middle.
+
+    Of torch's kernels for any operator the operator's name is kept.
+    """
+    whole = plain = name.removeprefix("void ").replace("(anonymous namespace)::", "")
     while (inner := re.sub(r"<[^<>]*>", "", plain)) != plain:
         plain = inner
     plain = re.sub(r"\(.*\)$", "", plain) or name
+    if _GENERAL.search(plain):
+        inside = _NATIVE.findall(whole.removeprefix(plain))
+        named = [found for found in inside if not _WRAPPERS.fullmatch(found)]
+        plain = " of ".join((plain.rpartition("::")[2], named[0])) if named else plain
     if len(plain) <= _LONGEST_NAME:
         return plain
     half = _LONGEST_NAME // 2

@@ -194,17 +194,17 @@ def place_both(
     receive_both(workers, protocol.Placed, timeout_s)
 
 
-def receive_both(workers: tuple[Worker, Worker], expected: type[Reply], timeout_s: float) -> None:
+def receive_both(workers: tuple[Worker, Worker], expected: type[_R], timeout_s: float) -> list[_R]:
     """Wait for both workers' replies to their last request.
 
     Raises:
         WorkerError: of the first side that failed, once both have answered.
         BothRaised: the code under test raised on both sides.
     """
-    errors = []
+    replies, errors = [], []
     for worker in workers:
         try:
-            worker.receive(expected, timeout_s)
+            replies.append(worker.receive(expected, timeout_s))
         except CallRaised as error:
             errors.append((worker, error))
     if len(errors) == len(workers):
@@ -214,6 +214,7 @@ def receive_both(workers: tuple[Worker, Worker], expected: type[Reply], timeout_
             if worker is not errors[0][0]:
                 worker.ask(protocol.Release(), protocol.Released, timeout_s)
         raise errors[0][1]
+    return replies
 
 
 class BothRaised(CallRaised):

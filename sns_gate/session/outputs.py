@@ -109,7 +109,9 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
     """Whether the candidate's answer stays what it was where its inputs get other values.
 
     The baseline's answer has to change with them, so work that does not depend on them is no cheat.
-    Both changes are by more than what is not the same twice, such as a sum in whatever order.
+    Both changes are by more than what is not the same twice, such as a sum in whatever order. Where
+    not as many arrays can be reached on both sides, as in an object of the candidate's own, unlike
+    inputs are renewed and the answers say nothing.
 
     Args:
         pair: the baseline's and the candidate's worker, with the case in place.
@@ -124,10 +126,10 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
         renewed = protocol.WriteOutput("-after", seed, renew=True)
         after = _written(pair, folder, renewed, timeout_s)
         baseline, candidate = (
-            _compared(one, other, CHECKED).wrong is not None
+            _compared(one, other, CHECKED, in_full=False).wrong is not None
             for one, other in zip(before, after, strict=True)
         )
-        if candidate or not baseline:
+        if candidate or not baseline or after[0].reached != after[1].reached:
             return None
     text = "after its inputs had got other values it returned what it had kept from before"
     return Reason(code="output-kept", text=text)
@@ -156,9 +158,10 @@ def _written(
     stems = [folder / f"{worker.side}{request.stem}" for worker in pair]
     for worker, stem in zip(pair, stems, strict=True):
         worker.send(replace(request, stem=str(stem)))
-    receive_both(pair, protocol.OutputWritten, timeout_s)
+    replies = receive_both(pair, protocol.OutputWritten, timeout_s)
     baseline, candidate = (
-        _Output.read(stem, worker) for stem, worker in zip(stems, pair, strict=True)
+        _Output.read(stem, worker, reply.reached)
+        for stem, worker, reply in zip(stems, pair, replies, strict=True)
     )
     return baseline, candidate
 
@@ -173,8 +176,10 @@ def _judged(baseline: Worker, outputs: tuple[_Output, _Output], timeout_s: float
     return Compared(wrong=Reason(code="outputs-differ", text=text))
 
 
-def _compared(baseline: _Output, candidate: _Output, check: OutputCheck) -> Compared:
-    comparison = _Comparison(baseline, candidate, check)
+def _compared(
+    baseline: _Output, candidate: _Output, check: OutputCheck, *, in_full: bool = True
+) -> Compared:
+    comparison = _Comparison(baseline, candidate, check, in_full)
     for text in comparison.differences(baseline.tree, candidate.tree, ""):
         return Compared(wrong=Reason(code="outputs-differ", text=text))
     return Compared(notes=_notes(baseline, candidate))
@@ -210,11 +215,12 @@ def _uncompared(baseline: Node, candidate: Node, where: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Comparison:
-    """Both sides' outputs, and how far apart their elements may be."""
+    """Both sides' outputs, how far apart their elements may be, and whether all are looked at."""
 
     baseline: _Output
     candidate: _Output
     check: OutputCheck
+    in_full: bool
 
     def differences(self, baseline: Node, candidate: Node, where: str) -> Iterator[str]:
         """Where they differ, in words; ``where`` is the path to the part."""
@@ -274,6 +280,8 @@ class _Comparison:
             peak = int(apart.argmax())
             if apart[peak] > worst:
                 worst, at = float(apart[peak]), start + peak
+            if count and not self.in_full:
+                break
         if count:
             place = np.unravel_index(at * baseline.step, baseline.shape) if baseline.shape else ()
             index = ", ".join(str(int(part)) for part in place)
@@ -356,9 +364,10 @@ class _Output:
     tree: Node
     data: Path
     worker: str
+    reached: int
 
     @classmethod
-    def read(cls, stem: Path, worker: Worker) -> _Output:
+    def read(cls, stem: Path, worker: Worker, reached: int) -> _Output:
         path = stem.with_suffix(".json")
         try:
             with _opened(path) as file:
@@ -368,7 +377,7 @@ class _Output:
             tree = Node.model_validate_json(text)
         except (OSError, ValidationError, RecursionError):
             raise WorkerDied(worker.name, "wrote no output that can be read") from None
-        return cls(tree, stem.with_suffix(".bin"), worker.name)
+        return cls(tree, stem.with_suffix(".bin"), worker.name, reached)
 
     def array(self, node: Node) -> NDArray[np.generic]:
         """The elements of an array, flat, read as they are needed."""

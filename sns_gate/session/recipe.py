@@ -36,17 +36,22 @@ def choose_recipe(baseline: Calibrated, candidate: Calibrated, mode: str, device
     if device == "cpu":
         calls = min(math.ceil(CPU_SAMPLE_NS / call_ns), int(LONGEST_SAMPLE_NS / slowest_ns))
         return Recipe("loop", calls=max(1, calls))
-    warm_ns = max(1.0, min(side.warm_ns for side in sides))
+    warm_ns = _bounded(max(1.0, min(s.warm_ns for s in sides)), max(s.warm_ns for s in sides))
     held = not any(side.hold_expired for side in sides)
     short = call_ns < SHORT_CALL_PAIRS * min(side.empty_ns for side in sides)
     untried = any(side.capturable is None for side in sides)
     if mode == "cold" or (mode == "auto" and (untried or not short)):
-        call_ns = max(call_ns, slowest_ns * SAMPLE_NS / LONGEST_SAMPLE_NS)
+        call_ns = _bounded(call_ns, slowest_ns)
         return _cold(call_ns, max(side.enqueue_ns for side in sides), held=held)
     if all(side.capturable for side in sides):
         copies = _copies(sides) if mode == "auto" else None
         return _graph(warm_ns, copies, held=held)
     return _warm(warm_ns, max(side.enqueue_ns for side in sides), held=held)
+
+
+def _bounded(shortest_ns: float, slowest_ns: float) -> float:
+    """The time of a call that samples are made up by, such that the slower side's do end."""
+    return max(shortest_ns, slowest_ns * SAMPLE_NS / LONGEST_SAMPLE_NS)
 
 
 def _cold(call_ns: float, enqueue_ns: float, *, held: bool) -> Recipe:

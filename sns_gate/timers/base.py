@@ -45,8 +45,8 @@ class Timer(Protocol):
     def wait(self) -> None:
         """Return when the device has nothing left to do."""
 
-    def calibrate(self, call: Call, mode: str) -> Calibrated:
-        """Measure one placed call well enough to choose a recipe."""
+    def calibrate(self, call: Call, mode: str, *, to_capture: bool = True) -> Calibrated:
+        """Measure one placed call well enough to choose a recipe, which may be to capture it."""
 
     def arrange(self, calls: Sequence[Call], recipe: Recipe) -> None:
         """Get ready to sample these calls by this recipe."""

@@ -52,9 +52,9 @@ class CpuTimer:
     def wait(self) -> None:
         """Calls on the CPU are over when they return."""
 
-    def calibrate(self, call: Call, mode: str) -> Calibrated:
+    def calibrate(self, call: Call, mode: str, *, to_capture: bool = True) -> Calibrated:
         """Repeat the call for some 20 ms and take the fastest of three mean times."""
-        del mode
+        del mode, to_capture
         once = self._loop(call, 1)
         repeats = max(1, min(_CALIBRATION_CALLS, _CALIBRATION_NS // 4 // max(once, 1)))
         call_ns = min(self._loop(call, repeats) / repeats for _ in range(3))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sns_gate.protocol import SHORT_CALL_PAIRS, Calibrated, Recipe, Sampled
 from sns_gate.timers.base import Call
 from sns_gate.timers.driver import HOLD_LIMIT_NS, DeviceKernels
+from sns_gate.timers.graphs import capture
 
 if TYPE_CHECKING:
     import torch
@@ -76,7 +77,7 @@ class CudaTimer:
         self._synchronize()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        self._before_bytes = torch.cuda.memory_allocated()
+        self._before_bytes = self._bytes("current")
         rng = random.Random(padding_seed)
         sizes = [
             _PADDING_STEP * rng.randrange(1, _MAX_PADDING_BYTES // _PADDING_STEP)
@@ -93,17 +94,22 @@ class CudaTimer:
         self._torch.cuda.reset_peak_memory_stats()
 
     def peak_bytes(self) -> int:
-        """Peak of what torch has allocated since then for this placement, padding left out."""
+        """Peak of what was asked of torch since then for this placement, padding left out."""
         flush = 0 if self._flush is None else self._flush.numel()
         own = sum(piece.numel() for piece in self._padding) + flush
-        peak = int(self._torch.cuda.max_memory_allocated()) - self._before_bytes
-        return max(0, peak - int(own))
+        return max(0, self._bytes("peak") - self._before_bytes - int(own))
+
+    def _bytes(self, kind: str) -> int:
+        """What tensors asked for; what they were given depends on which blocks lay free."""
+        stats = self._torch.cuda.memory_stats()
+        asked = stats.get(f"requested_bytes.all.{kind}")  # 0 where an allocator does not count it
+        return int(asked or stats.get(f"allocated_bytes.all.{kind}", 0))
 
     def wait(self) -> None:
         """Wait for all streams of the device."""
         self._synchronize()
 
-    def calibrate(self, call: Call, mode: str) -> Calibrated:
+    def calibrate(self, call: Call, mode: str, *, to_capture: bool = True) -> Calibrated:
         """Time one cold and several warm calls, their enqueuing, and try to capture the call."""
         self._make_flush()
         # The host's interruptions add to a pair and never take away.
@@ -114,12 +120,13 @@ class CudaTimer:
         warm_ns = self._warm_ns(call, held=not expired)
         call_ns = warm_ns if mode == "warm" else statistics.median(cold)
         # The other side's call may be the short one, and both must be captured then.
-        tried = call_ns < _CAPTURE_WITHIN * SHORT_CALL_PAIRS * empty_ns
+        short = call_ns < _CAPTURE_WITHIN * SHORT_CALL_PAIRS * empty_ns
+        tried = to_capture and (short or mode == "warm")
         return Calibrated(
             call_ns=call_ns,
             enqueue_ns=enqueue_ns,
             hold_expired=expired,
-            capturable=self._can_capture(call) if tried or mode == "warm" else None,
+            capturable=self._can_capture(call) if tried else None,
             empty_ns=empty_ns,
             cache_bytes=self.cache_bytes,
             input_bytes=0,
@@ -136,7 +143,8 @@ class CudaTimer:
         if recipe.mode == "cold":
             self._make_flush()
         if recipe.mode in ("graph", "warm-graph"):
-            self._graph = self._capture([calls[i % len(calls)] for i in range(recipe.calls)])
+            turns = [calls[i % len(calls)] for i in range(recipe.calls)]
+            self._graph = capture(self._torch, turns)
             self._graph.replay()
         self._synchronize()
 
@@ -157,13 +165,14 @@ class CudaTimer:
                 with hold:
                     for region in range(first, last):
                         self._enqueue_region(region)
-                    if last == recipe.regions:
-                        self._kernels.launch_clock(stream)
                 self._wait_for(self._events[last - 1][1])
                 ended = perf_counter_ns()
                 self._synchronize()
                 late_ns = perf_counter_ns() - ended
                 held.append(self._kernels.held_ns() if recipe.held else 0)
+            # Not sooner: how much of it is late would depend on when the host looks.
+            self._kernels.launch_clock(stream)
+            self._synchronize()
         finally:
             if collecting:
                 gc.enable()
@@ -185,6 +194,8 @@ class CudaTimer:
         peak_bytes = self.peak_bytes()
         self._graph, self._flush = None, None
         self._calls, self._events, self._padding = (), [], []
+        # Whoever waits for its next turn keeps nothing from the other workers of the device.
+        self._torch.cuda.empty_cache()
         return peak_bytes
 
     def _enqueue_region(self, region: int) -> None:
@@ -248,19 +259,11 @@ class CudaTimer:
 
     def _can_capture(self, call: Call) -> bool:
         try:
-            self._capture([call]).replay()
+            capture(self._torch, [call]).replay()
             self._synchronize()
-        except RuntimeError:
-            # A failed capture leaves an error behind that the next call would report.
+        except Exception:  # noqa: BLE001 (code under test may raise anything where it is captured)
+            # The error that a failed capture leaves behind would be the next call's.
             with contextlib.suppress(RuntimeError):
                 self._synchronize()
             return False
         return True
-
-    def _capture(self, calls: Sequence[Call]) -> torch.cuda.CUDAGraph:
-        torch = self._torch
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for call in calls:
-                call()
-        return graph

@@ -14,6 +14,8 @@ _DEEPEST, _MOST = 6, 1000
 _FEWEST, _FEWEST_WHOLE = 4, 16
 #: Arrays, and elements of each, that are looked at for changes.
 _MOST_SHOWN, _LOOKED_AT = 200, 1 << 12
+#: Elements that are rolled at a time: a copy of a large array may not fit beside it.
+_PIECE = 1 << 24
 #: A sum in another order is no change of an input.
 _MOVED_SHARE = 0.02
 
@@ -32,6 +34,17 @@ def renew(call: Callable[[], object]) -> int:
             break
         with contextlib.suppress(Exception):  # read-only, of another layout: then it stays
             count += _rolled(value)
+    return count
+
+
+def reachable(call: Callable[[], object]) -> int:
+    """How many arrays and lists of numbers a callable holds that could be given other values."""
+    count = 0
+    for value in _held(call, set(), 0):
+        if count >= _MOST:
+            break
+        with contextlib.suppress(Exception):
+            count += _can_roll(value)
     return count
 
 
@@ -107,29 +120,45 @@ def _is_filled(cell: Any) -> bool:  # noqa: ANN401 (a cell)
     return True
 
 
-def _rolled(value: Any) -> int:  # noqa: ANN401 (of the user's libraries)
+def _can_roll(value: Any) -> bool:  # noqa: ANN401 (of the user's libraries)
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(value, torch.Tensor):
-        if value.is_floating_point() and value.numel() >= _FEWEST:
-            data = value.data
-            flat = data.reshape(-1)
-            inner = flat[1:-1].roll(1)
-            inner[len(inner) // 2] = inner[0]
-            data.copy_(torch.cat([flat[:1], inner, flat[-1:]]).view(data.shape))
-            return 1
+        inexact = value.is_floating_point() or value.is_complex()
+        return bool(inexact) and int(value.numel()) >= _FEWEST
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return value.dtype.kind in "fc" and int(value.size) >= _FEWEST
+    return isinstance(value, list) and len(value) >= _FEWEST and _are_data(value)
+
+
+def _rolled(value: Any) -> int:  # noqa: ANN401 (likewise)
+    if not _can_roll(value):
+        return 0
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and isinstance(value, torch.Tensor):
+        data = value.data
+        flat = data.reshape(-1)
+        # Elements of 8 bits and less have few operators, and bytes have all.
+        _roll_pieces(flat.view(torch.uint8) if flat.element_size() == 1 else flat)
+        if not data.is_contiguous():  # then that was a copy
+            data.copy_(flat.view(data.shape))
     elif numpy is not None and isinstance(value, numpy.ndarray):
-        if value.dtype.kind == "f" and value.size >= _FEWEST:
-            flat = value.reshape(-1)
-            inner = numpy.roll(flat[1:-1], 1)
-            inner[len(inner) // 2] = inner[0]
-            value[...] = numpy.concatenate([flat[:1], inner, flat[-1:]]).reshape(value.shape)
-            return 1
-    elif isinstance(value, list) and len(value) >= _FEWEST and _are_data(value):
+        flat = value.reshape(-1)
+        inner = numpy.roll(flat[1:-1], 1)
+        inner[len(inner) // 2] = inner[0]
+        value[...] = numpy.concatenate([flat[:1], inner, flat[-1:]]).reshape(value.shape)
+    else:
         rolled = [value[-2], *value[1:-2]]
         rolled[len(rolled) // 2] = rolled[0]
         value[1:-1] = rolled
-        return 1
-    return 0
+    return 1
+
+
+def _roll_pieces(flat: Any) -> None:  # noqa: ANN401
+    """Roll what lies between a tensor's first and its last element, in place."""
+    for piece in flat[1:-1].split(_PIECE):
+        inner = piece.roll(1)
+        inner[len(inner) // 2] = inner[0]
+        piece.copy_(inner)
 
 
 def _are_data(values: list[object]) -> bool:

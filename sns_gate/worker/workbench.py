@@ -42,7 +42,7 @@ from sns_gate.protocol import (
 )
 from sns_gate.timers import Timer, open_timer, seed_everything
 from sns_gate.worker import isolation
-from sns_gate.worker.inputs import moved, renew, snapshot
+from sns_gate.worker.inputs import moved, reachable, renew, snapshot
 from sns_gate.worker.judging import judge
 from sns_gate.worker.outputs import overwrite, write_output
 from sns_gate.worker.profiling import profile
@@ -61,6 +61,7 @@ class Workbench:
         self._cases: dict[str, discovery.Case] = {}
         self._calls: list[Callable[[], object]] = []
         self._input_bytes = 0
+        self._reached: int | None = None
         self._as_reference = False
         self._tuned: set[str] = set()
         self._placed = ""
@@ -129,7 +130,7 @@ class Workbench:
         if self._calls:  # a request before this one failed half-way
             self._calls = []
             timer.end()
-        self._placed = request.case
+        self._placed, self._reached = request.case, None
         timer.begin(request.padding_seed)
         before = timer.allocated_bytes()
         for _ in range(recipe.copies):
@@ -172,13 +173,15 @@ class Workbench:
 
     def write_output(self, request: WriteOutput) -> OutputWritten:
         """Call the placed case once more and write what it returns, for another to compare."""
+        if self._reached is None:
+            self._reached = reachable(self._calls[0])
         if request.renew:
             renew(self._calls[0])
         made = self._called(request.seed)
         if request.poison:
             overwrite(made)
             made = self._called(request.seed)
-        return OutputWritten(write_output(made, request.stem))
+        return OutputWritten(write_output(made, request.stem), self._reached)
 
     def judge_outputs(self, request: JudgeOutputs) -> OutputsJudged:
         """Have the placed case's own comparator judge what both sides wrote."""
