@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -49,13 +50,20 @@ def switches_of(call: Callable[[], None]) -> int:
     return timer.sample().involuntary
 
 
-def test_other_work_on_the_core_is_counted(core: int) -> None:
+@contextmanager
+def other_work(core: int) -> Iterator[None]:
+    """Another process that never stops on this core."""
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
         try:
             assert os.sched_getaffinity(other.pid) == {core}
-            assert switches_of(spins) > 0
+            yield
         finally:
             other.kill()
+
+
+def test_other_work_on_the_core_is_counted(core: int) -> None:
+    with other_work(core):
+        assert switches_of(spins) > 0
 
 
 def test_threads_of_the_calls_own_are_no_other_work(core: int) -> None:
@@ -67,11 +75,9 @@ def test_a_thread_that_only_waits_hides_no_other_work(core: int) -> None:
     done = threading.Event()
     waiting = threading.Thread(target=done.wait)
     waiting.start()
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
-        try:
-            assert os.sched_getaffinity(other.pid) == {core}
+    try:
+        with other_work(core):
             assert switches_of(spins) > 0
-        finally:
-            other.kill()
-            done.set()
-            waiting.join()
+    finally:
+        done.set()
+        waiting.join()
