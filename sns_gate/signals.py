@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
+from typing import Any
 
 from sns_gate.errors import Terminated
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+#: By then whatever cannot be left by an exception is over, or the next try comes too early as well.
+_AGAIN_S = 0.02
 _postponed: list[BaseException] = []
 
 
@@ -21,15 +26,15 @@ def signals_raise() -> Iterator[None]:
     A second one must not cut the clean-up short; SIGKILL always can. A signal that is ignored
     stays so.
     """
-    before = {}
-    for caught in _ENDING:
-        if signal.getsignal(caught) is not signal.SIG_IGN:
-            before[caught] = signal.signal(caught, _end)
+    heard = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _end) for number in heard}
+    unraisable, sys.unraisablehook = sys.unraisablehook, partial(_again, heard, sys.unraisablehook)
     try:
         yield
     finally:
-        for caught, handler in before.items():
-            signal.signal(caught, handler)
+        sys.unraisablehook = unraisable
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def to_its_end(undo: Callable[[], None]) -> None:
@@ -56,3 +61,19 @@ def _is_undoing(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _again(heard: list[signal.Signals], otherwise: Callable[[Any], object], lost: Any) -> None:  # noqa: ANN401 (the interpreter's own type, which has no name)
+    """Send a signal once more whose exception came up in a finalizer, where nothing catches it."""
+    match lost.exc_value:
+        case KeyboardInterrupt():
+            number = int(signal.SIGINT)
+        case Terminated(signal_number=number):
+            pass
+        case _:
+            otherwise(lost)
+            return
+    for one in heard:
+        signal.signal(one, _end)
+    me = threading.get_ident()
+    threading.Timer(_AGAIN_S, signal.pthread_kill, (me, number)).start()

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,38 @@ def test_a_clean_up_that_fails_keeps_the_signal_and_says_what_failed() -> None:
     with signals_raise(), pytest.raises(Terminated) as ended:
         to_its_end(undo)
     assert isinstance(ended.value.__context__, OSError)
+
+
+class Finalized:
+    """Its finalizer is where a signal arrives, so that nothing can catch what that raises."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", ENDINGS)
+def test_a_signal_in_a_finalizer_is_not_lost(number: signal.Signals) -> None:
+    def works() -> None:
+        Finalized(number)
+        time.sleep(10)
+
+    with signals_raise(), pytest.raises(ENDINGS[number]):
+        works()
+
+
+def test_what_else_a_finalizer_raises_is_still_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Raises:
+        def __del__(self) -> None:
+            raise ValueError("in a finalizer")
+
+    said: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: said.append(lost.exc_value))
+    with signals_raise():
+        Raises()
+    assert [str(error) for error in said] == ["in a finalizer"]
 
 
 def test_only_the_first_signal_raises_and_an_ignored_one_stays_ignored() -> None:
