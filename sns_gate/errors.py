@@ -13,10 +13,11 @@ GateError
 │   ├── WorkerDied       the process is gone
 │   ├── WorkerHung       no answer within the time limit
 │   └── CallRaised       the code under test raised, with its traceback
-├── PostError            the measurement is untouched, GitHub could not be told
-│   ├── PostDenied       exit 2: a token, a permission or a request is wrong
-│   └── PostUnreachable  exit 3: no usable answer; a write may or may not have taken effect
-└── Terminated           a signal asked the check to end
+└── PostError            the measurement is untouched, GitHub could not be told
+    ├── PostDenied       exit 2: a token, a permission or a request is wrong
+    └── PostUnreachable  exit 3: no usable answer; a write may or may not have taken effect
+
+Terminated stands beside it, as KeyboardInterrupt beside Exception.
 """
 
 from __future__ import annotations
@@ -120,8 +121,8 @@ class CallRaised(WorkerError):  # noqa: N818 (says what happened)
     code = "raised"
 
 
-class Terminated(GateError):  # noqa: N818 (says what happened)
-    """A signal asked the check to end.
+class Terminated(BaseException):
+    """A signal asked the check to end; no error, so that nobody who catches errors keeps it.
 
     Args:
         signal_number: the signal that arrived.

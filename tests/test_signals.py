@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -60,6 +61,15 @@ def test_a_clean_up_that_fails_keeps_the_signal_and_says_what_failed() -> None:
     with signals_raise(), pytest.raises(Terminated) as ended:
         to_its_end(undo)
     assert isinstance(ended.value.__context__, OSError)
+
+
+def test_who_catches_errors_does_not_keep_a_signal() -> None:
+    def works() -> None:
+        with contextlib.suppress(Exception):  # as libraries do
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with signals_raise(), pytest.raises(Terminated):
+        works()
 
 
 class Finalized:

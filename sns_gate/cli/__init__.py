@@ -60,7 +60,7 @@ def _ended(run: Callable[[], int]) -> int:
     try:
         with signals_raise():
             return run()
-    except (GateError, KeyboardInterrupt) as error:
+    except (GateError, Terminated, KeyboardInterrupt) as error:
         return _expected_ending(error)
     except Exception as error:  # noqa: BLE001 (the one broad catch: a bug ends in 70, never in a pass)
         ending = _signal_behind(error)
