@@ -306,6 +306,30 @@ def test_a_log_has_as_many_lines_as_asked_for() -> None:
     assert told("quiet") == ""
 
 
+def test_a_second_check_of_one_command_counts_its_cases_anew() -> None:
+    console = Console(file=io.StringIO(), width=140, highlight=False)
+    progress = progress_for(console, environment={})
+    for _ in range(2):
+        progress.cases_known(1)
+        progress.case_started("add", confirming=False)
+        progress.case_finished(CASES[1])
+        progress.case_started("add", confirming=True)
+        progress.case_finished(CASES[1])
+    starts = [line.split()[0] for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert starts == ["1/1", "again:", "1/1", "again:"]
+
+
+def test_cases_against_a_further_baseline_are_counted_on() -> None:
+    console = Console(file=io.StringIO(), width=140, highlight=False)
+    progress = progress_for(console, environment={})
+    for known in (1, 2):
+        progress.cases_known(known)
+        progress.case_started("add", confirming=False)
+        progress.case_finished(CASES[1])
+    starts = [line.split()[0] for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert starts == ["1/1", "2/2"]
+
+
 def test_github_folds_the_lines_of_a_running_check_away() -> None:
     lines = told("usual", GITHUB_ACTIONS="true").splitlines()
     assert (lines[0], lines[-1]) == ("::group::sns-gate: measuring", "::endgroup::")
