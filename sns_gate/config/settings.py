@@ -25,6 +25,7 @@ from sns_gate.types import Conclusion, Record
 DEFAULT_STATE_DIR = Path("/tmp/sns-gate-state")  # noqa: S108 (sticky; journals are checked for their owner)
 
 _LONGEST_S = 7 * 24 * 3600.0
+MOST_PROCESSES = 64
 
 
 def _share(value: object) -> object:
@@ -149,7 +150,7 @@ class Settings(Record):
     processes: int = Field(
         6,
         ge=MIN_CLUSTERS,
-        le=64,
+        le=MOST_PROCESSES,
         description="worker processes a side; more of them make narrower intervals",
         json_schema_extra={"metavar": "N", "policy": True},
     )
