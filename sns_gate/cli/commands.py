@@ -93,10 +93,10 @@ def _kept_otherwise(file: Written) -> str:
     if not file.difference:
         return ""
     lines = "".join(f"         {plain(line)}\n" for line in file.difference)
-    return (
-        f"       it differs from what is asked:\n{lines}"
-        f"       to have that, change it so, or remove it and run this command again\n"
-    )
+    mend = "change it so, or remove it and run this command again"
+    if all(line.startswith("+") for line in file.difference):
+        mend = "add these lines"  # to a list that is the user's own, and that nothing brings back
+    return f"       it differs from what is asked:\n{lines}       to have that, {mend}\n"
 
 
 def _after_init(plan: Plan) -> str:
