@@ -340,6 +340,12 @@ def test_a_slower_case_is_measured_again_under_the_conditions_that_it_was_judged
     assert "a b" not in next_step(found), "a result may be anybody's, and a launcher is run"
 
 
+def test_a_machine_that_no_worker_has_described_leaves_no_gap() -> None:
+    found = result()
+    bare = found.candidate.model_copy(update={"fingerprint": None})
+    assert "\ncuda:0; 4 processes a side" in printed(found.model_copy(update={"candidate": bare}))
+
+
 def test_a_second_check_of_one_command_counts_its_cases_anew() -> None:
     console = Console(file=io.StringIO(), width=140, highlight=False)
     progress = progress_for(console, environment={})
