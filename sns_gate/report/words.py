@@ -71,6 +71,11 @@ def duration(ms: float | None) -> str:
     return f"{value:.{digits}f} {unit}"
 
 
+def roughly(seconds: float) -> str:
+    """A time that is only expected, without the digits that nobody can expect."""
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"  # noqa: PLR2004 (two digits)
+
+
 def size(count: int) -> str:
     """A size in bytes as mebibytes."""
     return f"{count / (1 << 20):,.1f} MiB"
