@@ -83,6 +83,7 @@ def test_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
         ("lock-timeout", "30s", "write a number, got '30s'"),
         ("launcher", "ssh 'gpu1", 'this is no command .*; close what is open in it, got "ssh'),
         ("launcher-python", "a b", "write a path without spaces"),
+        ("pass-env", "A=B", "write the name of a variable alone"),
         ("device", "rocm", "setting 'device' in x"),
         ("on-refused", "maybe", "write 'success', 'neutral' or 'failure', got"),
     ],

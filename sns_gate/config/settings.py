@@ -293,6 +293,14 @@ class Settings(Record):
     def _without_empty(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(text for text in value if text.strip())
 
+    @field_validator("pass_env")
+    @classmethod
+    def _names_alone(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """A value behind a name would be part of a name that no variable has."""
+        if any("=" in name for name in value):
+            raise ValueError("write the name of a variable alone; its value is the gate's own")
+        return value
+
     @field_validator(*_FORMS, mode="before")
     @classmethod
     def _in_words(cls, value: object, info: ValidationInfo) -> object:
