@@ -21,11 +21,12 @@ _POLL_S = 0.1
 
 
 class Holder(Record):
-    """Who holds a lock."""
+    """Who holds a lock, and for which check where several processes are of one."""
 
     pid: int
     user: str
     since: str
+    check: str = ""
 
     def __str__(self) -> str:
         """For a message."""
@@ -34,7 +35,11 @@ class Holder(Record):
 
 @contextmanager
 def hold(
-    names: Sequence[str], folder: Path, waiting: Callable[[str], None], timeout_s: float
+    names: Sequence[str],
+    folder: Path,
+    waiting: Callable[[str], None],
+    timeout_s: float,
+    check: str = "",
 ) -> Iterator[None]:
     """Hold the locks of these devices; wait, saying so, while another gate has one.
 
@@ -45,13 +50,15 @@ def hold(
         folder: shared by all who use the devices.
         waiting: hears who holds the lock, once.
         timeout_s: how long to wait for each.
+        check: what the processes of one check know each other by, empty where there is one alone.
 
     Raises:
-        RefusedRun: it was not free in time, or the folder takes no lock.
+        RefusedRun: it was not free in time, another process of this check holds it, or the folder
+            takes no lock.
     """
     with ExitStack() as stack:
         for name in sorted(names):
-            stack.enter_context(_hold_one(name, folder, waiting, timeout_s))
+            stack.enter_context(_hold_one(name, folder, waiting, timeout_s, check))
         yield
 
 
@@ -62,6 +69,7 @@ def hold_some(
     folder: Path,
     waiting: Callable[[str], None],
     timeout_s: float,
+    check: str = "",
 ) -> Iterator[list[str]]:
     """Hold the locks of so many of these devices, whichever are free; else wait for the first.
 
@@ -71,6 +79,7 @@ def hold_some(
         folder: as for ``hold``.
         waiting: as for ``hold``.
         timeout_s: as for ``hold``.
+        check: as for ``hold``; what its other processes hold is not waited for.
 
     Raises:
         RefusedRun: as ``hold``.
@@ -79,13 +88,20 @@ def hold_some(
         got: list[str] = []
         for name in names:
             if len(got) < count:
-                with contextlib.suppress(_Busy):
-                    stack.enter_context(_hold_one(name, folder, _never, -1))
+                with contextlib.suppress(_Busy, _Ours):
+                    stack.enter_context(_hold_one(name, folder, _never, -1, check))
                     got.append(name)
+        ours: _Ours | None = None
         for name in names:
             if len(got) < count and name not in got:
-                stack.enter_context(_hold_one(name, folder, waiting, timeout_s))
-                got.append(name)
+                try:
+                    stack.enter_context(_hold_one(name, folder, waiting, timeout_s, check))
+                except _Ours as error:
+                    ours = ours or error
+                else:
+                    got.append(name)
+        if len(got) < count and ours is not None:
+            raise ours
         yield got
 
 
@@ -98,15 +114,14 @@ def holder(path: Path) -> Holder | None:
 
 @contextmanager
 def _hold_one(
-    name: str, folder: Path, waiting: Callable[[str], None], timeout_s: float
+    name: str, folder: Path, waiting: Callable[[str], None], timeout_s: float, check: str
 ) -> Iterator[None]:
     path = folder / f"{name}{_SUFFIX}"
     descriptor = _open(path)
     try:
-        _wait(descriptor, path, name, waiting, timeout_s)
-        mine = Holder(
-            pid=os.getpid(), user=_user(), since=datetime.now(UTC).isoformat(timespec="seconds")
-        )
+        _wait(descriptor, path, name, (waiting, timeout_s), check)
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        mine = Holder(pid=os.getpid(), user=_user(), since=since, check=check)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, mine.model_dump_json().encode(), 0)
         try:
@@ -136,23 +151,36 @@ def _open(path: Path) -> int:
 
 
 def _wait(
-    descriptor: int, path: Path, name: str, waiting: Callable[[str], None], timeout_s: float
+    descriptor: int,
+    path: Path,
+    name: str,
+    patience: tuple[Callable[[str], None], float],
+    check: str,
 ) -> None:
+    waiting, timeout_s = patience
     deadline, said = time.monotonic() + timeout_s, False
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            who = holder(path) or "another check"
+            who = holder(path)
         else:
             return
+        if check and who is not None and who.check == check:
+            raise _Ours(
+                "same-device",
+                f"{name} is held through another launcher of this check, so both lead to one "
+                f"device and would wait for each other; leave one out, or give each a device of "
+                f"its own, as by 'env CUDA_VISIBLE_DEVICES=1' at its end",
+            )
+        by = who or "another check"
         if not said and timeout_s >= 0:
-            waiting(f"waiting for {name}, held by {who}")
+            waiting(f"waiting for {name}, held by {by}")
             said = True
         if time.monotonic() > deadline:
             raise _Busy(
                 "device-busy",
-                f"{name} was held by {who} for longer than {timeout_s:.0f} s, so nothing was "
+                f"{name} was held by {by} for longer than {timeout_s:.0f} s, so nothing was "
                 f"measured; wait for that check, or allow more time with --lock-timeout",
             )
         time.sleep(_POLL_S)
@@ -160,6 +188,10 @@ def _wait(
 
 class _Busy(RefusedRun):
     """A lock was not free in time."""
+
+
+class _Ours(RefusedRun):
+    """Another process of the same check has it, and keeps it until this one is done too."""
 
 
 def _never(text: str) -> None:

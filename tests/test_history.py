@@ -90,6 +90,14 @@ def test_machines_that_differ_are_trends_of_their_own(tmp_path: Path) -> None:
     assert history.trends(file, "nothing like it") == []
 
 
+def test_a_case_that_no_check_has_had_is_said_with_those_that_there_are(tmp_path: Path) -> None:
+    history.add(tmp_path / "past.db", checked(1, 1.0))
+    ran = sns_gate(tmp_path, "history", "--history", "past.db", "sofmax")
+    assert ran.code == 2
+    assert "no case of past.db matches sofmax" in ran.err
+    assert "the cases are: softmax" in ran.err
+
+
 WRITER = """
 import sys
 from pathlib import Path

@@ -69,6 +69,7 @@ def test_a_broken_file_is_not_hidden_by_another_of_its_name(repository: Path) ->
                         "benchmarks/b/bench_x.py": "import no_such_module\n"})  # fmt: skip
     ran = check(repository)
     assert ran.verdicts["b/bench_x.py"] == "broken"
+    assert "name another one with --python FILE" in ran.case("b/bench_x.py").reasons[0].text
     assert ran.code != 0
 
 

@@ -126,6 +126,36 @@ def test_a_free_core_is_taken_rather_than_waited_for(tmp_path: Path) -> None:
     other.join()
 
 
+def test_a_device_of_the_same_check_is_not_waited_for(tmp_path: Path) -> None:
+    with (
+        hold(["GPU-x"], tmp_path, print, 1, "one"),
+        pytest.raises(RefusedRun, match="through another launcher of this check"),
+        hold(["GPU-x"], tmp_path, print, 3600, "one"),
+    ):
+        raise AssertionError
+    with (
+        hold(["GPU-x"], tmp_path, print, 1, "one"),
+        pytest.raises(RefusedRun, match="was held by process"),
+        hold(["GPU-x"], tmp_path, print, 0.1, "another"),
+    ):
+        raise AssertionError
+
+
+def test_a_core_of_another_check_is_waited_for_rather_than_one_of_the_same(tmp_path: Path) -> None:
+    said: list[str] = []
+    with hold(["cpu-1"], tmp_path, print, 1, "one"):
+        other = _elsewhere(tmp_path, "cpu-0", 1.0)
+        with hold_some(["cpu-1", "cpu-0"], 1, tmp_path, said.append, 20, "one") as held:
+            assert held == ["cpu-0"]
+        other.join()
+        with (
+            pytest.raises(RefusedRun, match="through another launcher of this check"),
+            hold_some(["cpu-1"], 1, tmp_path, said.append, 3600, "one"),
+        ):
+            raise AssertionError
+    assert [text.split(",")[0] for text in said] == ["waiting for cpu-0"]
+
+
 def test_the_folder_of_locks_is_open_to_all_users(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     with hold(["GPU-x"], folder, print, 1):

@@ -82,6 +82,8 @@ def test_what_stays_and_is_not_what_was_asked_for_is_said_with_the_difference(
     first = sns_gate(repository, "init")
     assert "+bisect.json*" in first.out
     assert "+result.json*" not in first.out
+    assert "to have that, add these lines" in first.out
+    assert "remove it" not in first.out, "nothing would bring the user's own lines back"
     same = sns_gate(repository, "init")
     assert "runs-on" not in same.out
     other = sns_gate(repository, "init", "--runner", "fast")

@@ -28,7 +28,7 @@ def test_cases_are_listed_with_where_they_stand_and_what_they_take(repository: P
     assert any("other[n=2]" in line and "benchmarks/bench_other.py:4" in line for line in said)
     assert "bench_bad.py does not load: ZeroDivisionError" in listed.out
     whole = " ".join(listed.out.split())
-    assert "3 cases, about 8.100 s of measuring; starting workers and measuring again" in whole
+    assert "3 cases, about 8.1 s of measuring; starting workers and measuring again" in whole
     assert whole.endswith("come on top, and so does building"), "how long is not known yet"
     twice = bench.replace("def other", "def another").replace(
         "@benchmark(", '@benchmark(name="other", '

@@ -20,6 +20,7 @@ from sns_gate.report import words
 from sns_gate.report.progress import Detail, LiveProgress, PlainProgress, progress_for
 from sns_gate.report.table import PLOT_WIDTH
 from sns_gate.report.terminal import console_for, render
+from sns_gate.report.words import next_step
 from sns_gate.report.writing import ResultFile
 from sns_gate.session import Standing
 from sns_gate.stats import Estimate
@@ -304,6 +305,69 @@ def test_a_log_has_as_many_lines_as_asked_for() -> None:
     block = "  add  block 4 of 16  96 pairs  0.9900 ±0.40%  tier B"
     assert told("verbose").splitlines() == [usual[0], block, usual[1]]
     assert told("quiet") == ""
+
+
+def test_the_next_step_never_suggests_a_tolerance_that_is_no_wider() -> None:
+    vague = case("sort", Verdict.INCONCLUSIVE, 0.85, 0.95, 1.06, note="too wide")
+    assert next_step(result(vague, processes=6)) == (
+        "narrow the intervals (--processes 12), or raise the tolerance (--tolerance 5%)"
+    )
+    assert "--tolerance 25%" in next_step(result(vague, tolerance=0.1))
+    assert "--processes 32)" in next_step(result(vague, processes=16))
+    assert "--processes 64)" in next_step(result(vague, processes=64))
+    assert "tolerance" not in next_step(result(vague, tolerance=0.5))
+
+
+def test_a_case_that_waits_for_its_second_measurement_is_to_be_checked_again() -> None:
+    waiting = case("sort", Verdict.INCONCLUSIVE, 0.7, 0.75, 0.8, note="unconfirmed")
+    assert next_step(result(waiting, complete=False)).startswith("check again")
+
+
+@pytest.mark.parametrize(
+    ("device", "tolerance", "said"),
+    [
+        ("cuda:0", 0.02, "finely: sns-gate check --filter add --processes 12"),
+        ("cuda:0", 0.1, "--filter add --tolerance 10% --processes 12"),
+        ("cpu", 0.02, "--filter add --device cpu --processes 12"),
+        ("ssh 'a b': cuda:0", 0.02, "finely, with the same --launcher: sns-gate check --filter"),
+    ],
+)
+def test_a_slower_case_is_measured_again_under_the_conditions_that_it_was_judged_by(
+    device: str, tolerance: float, said: str
+) -> None:
+    found = result(case("add", Verdict.SLOWER, 0.7, 0.75, 0.8, device=device), tolerance=tolerance)
+    assert said in next_step(found)
+    assert "a b" not in next_step(found), "a result may be anybody's, and a launcher is run"
+
+
+def test_a_machine_that_no_worker_has_described_leaves_no_gap() -> None:
+    found = result()
+    bare = found.candidate.model_copy(update={"fingerprint": None})
+    assert "\ncuda:0; 4 processes a side" in printed(found.model_copy(update={"candidate": bare}))
+
+
+def test_a_second_check_of_one_command_counts_its_cases_anew() -> None:
+    console = Console(file=io.StringIO(), width=140, highlight=False)
+    progress = progress_for(console, environment={})
+    for _ in range(2):
+        progress.cases_known(1)
+        progress.case_started("add", confirming=False)
+        progress.case_finished(CASES[1])
+        progress.case_started("add", confirming=True)
+        progress.case_finished(CASES[1])
+    starts = [line.split()[0] for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert starts == ["1/1", "again:", "1/1", "again:"]
+
+
+def test_cases_against_a_further_baseline_are_counted_on() -> None:
+    console = Console(file=io.StringIO(), width=140, highlight=False)
+    progress = progress_for(console, environment={})
+    for known in (1, 2):
+        progress.cases_known(known)
+        progress.case_started("add", confirming=False)
+        progress.case_finished(CASES[1])
+    starts = [line.split()[0] for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert starts == ["1/1", "2/2"]
 
 
 def test_github_folds_the_lines_of_a_running_check_away() -> None:

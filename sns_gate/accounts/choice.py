@@ -78,7 +78,7 @@ def _user(name: str) -> pwd.struct_passwd:
             f"example with 'sudo useradd --system --shell /usr/sbin/nologin {name}'"
         ) from None
     if user.pw_uid in (0, os.geteuid()):
-        who = "root, who may read everything" if user.pw_uid == 0 else "the gate's own user"
+        who = "who may read everything" if user.pw_uid == 0 else "the gate's own user"
         raise ConfigError(
             f"'worker-user' names {name}, {who}, so nothing would be kept from the code under "
             f"test; name a user who owns nothing, or leave the setting out"

@@ -121,6 +121,7 @@ def bisect(options: argparse.Namespace) -> int:
     from sns_gate.report import bisected
     from sns_gate.report.progress import progress_for
     from sns_gate.report.terminal import console_for
+    from sns_gate.report.words import counted
     from sns_gate.report.writing import write_atomically
     from sns_gate.revisions import Repository
     from sns_gate.rig import CheckRequest
@@ -134,7 +135,7 @@ def bisect(options: argparse.Namespace) -> int:
     progress = progress_for(console, options.detail)
 
     def tell(commit: str, left: int) -> None:
-        text = f"{left} commits left, trying {repository.subject(commit)}"
+        text = f"{counted(left, 'commit')} left, trying {repository.subject(commit)}"
         console.print(text, markup=False, style="bold")
 
     earlier = bisection.read_state(state)

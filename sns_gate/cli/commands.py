@@ -93,10 +93,10 @@ def _kept_otherwise(file: Written) -> str:
     if not file.difference:
         return ""
     lines = "".join(f"         {plain(line)}\n" for line in file.difference)
-    return (
-        f"       it differs from what is asked:\n{lines}"
-        f"       to have that, change it so, or remove it and run this command again\n"
-    )
+    mend = "change it so, or remove it and run this command again"
+    if all(line.startswith("+") for line in file.difference):
+        mend = "add these lines"  # to a list that is the user's own, and that nothing brings back
+    return f"       it differs from what is asked:\n{lines}       to have that, {mend}\n"
 
 
 def _after_init(plan: Plan) -> str:
@@ -138,6 +138,7 @@ def history(options: argparse.Namespace) -> int:
     from sns_gate.report import json as result_file
     from sns_gate.report import trend
     from sns_gate.report.terminal import console_for
+    from sns_gate.report.words import plain
 
     configured = resolve(read_file(Path.cwd()), read_environment(os.environ)).history
     path = options.history or configured
@@ -151,6 +152,12 @@ def history(options: argparse.Namespace) -> int:
         count, why = past.add(Path(path), found), past.why_not(found)
         sys.stdout.write(f"{name}: {f'not added: {why}' if why else f'{count} cases added'}\n")
     trends = past.trends(Path(path), options.case)
+    if options.case and not trends:
+        known = ", ".join(dict.fromkeys(plain(one.case) for one in past.trends(Path(path))))
+        raise UsageError(
+            f"no case of {path} matches {options.case}, so there is nothing to show; the cases "
+            f"are: {known or 'none'}"
+        )
     trend.render(trends, console_for(sys.stdout))
     if options.html:
         _write(options.html, trend.page(trends))

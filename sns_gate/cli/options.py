@@ -74,6 +74,13 @@ def add_settings(
         )
 
 
+class KeptLines(argparse.HelpFormatter):
+    """Wraps a text of one line, and leaves one that has lines of its own."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
 class CheckHelp(argparse.Action):
     """Shows the help with the exit codes behind it."""
 

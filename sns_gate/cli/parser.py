@@ -11,6 +11,7 @@ from sns_gate.cli.nearest import Parser
 from sns_gate.cli.options import (
     DEFAULT_RESULT,
     CheckHelp,
+    KeptLines,
     add_quiet,
     add_result,
     add_revisions,
@@ -130,7 +131,7 @@ def _add_check(
         help="judge a candidate revision against a baseline",
         description="Judges every benchmark case of the candidate against the baseline: both are "
         "timed now, alternately, in several processes on the same device.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=KeptLines,
         add_help=False,
     )
     check.set_defaults(run=benchmarking.check)
@@ -219,7 +220,7 @@ def _add_compare(
         epilog="example:\n  sns-gate compare kernels:fused_softmax kernels:torch_softmax "
         "--at-least 1.2\n\nEach builds its inputs and returns the callable to time, as under "
         "@benchmark, whose\nparameters hold for both where the candidate has them.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=KeptLines,
         add_help=False,
     )
     compare.set_defaults(run=benchmarking.compare)
@@ -248,7 +249,7 @@ def _add_init(added: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "and says how one that is there differs from what is asked.",
         epilog="example: two kinds of runners of a public repository\n  sns-gate init --public "
         "--runner h100=self-hosted,h100 --runner a100=self-hosted,a100",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=KeptLines,
     )
     init.add_argument(
         "--public",

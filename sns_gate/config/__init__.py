@@ -2,6 +2,7 @@
 
 from sns_gate.config.settings import (
     DEFAULT_STATE_DIR,
+    MOST_PROCESSES,
     POLICY,
     Option,
     Settings,
@@ -26,6 +27,7 @@ __all__ = [
     "ENVIRONMENT_PREFIX",
     "FILE",
     "FILES",
+    "MOST_PROCESSES",
     "POLICY",
     "TABLE",
     "Layers",

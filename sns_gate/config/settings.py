@@ -25,6 +25,7 @@ from sns_gate.types import Conclusion, Record
 DEFAULT_STATE_DIR = Path("/tmp/sns-gate-state")  # noqa: S108 (sticky; journals are checked for their owner)
 
 _LONGEST_S = 7 * 24 * 3600.0
+MOST_PROCESSES = 64
 
 
 def _share(value: object) -> object:
@@ -41,13 +42,18 @@ def _words(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-#: What devices and shards look like, and how that is said.
+#: What some settings look like, and how that is said.
 _FORMS = {
     "device": (
         r"auto|cpu|cuda(:(all|\d{1,3}(,\d{1,3})*))?",
         "auto, cpu, cuda, cuda:N, cuda:0,1 or cuda:all",
     ),
     "shard": (r"[1-9]\d{0,3}/[1-9]\d{0,3}", "I/N, such as 1/3"),
+    "clocks": (r"\d{2,5}(,\d{1,5})?", "MHZ or MHZ,WATTS, such as 1500 or 1500,400"),
+    "launcher_python": (
+        r"[\w@%+=:,./-]+",
+        "a path without spaces and quotes, such as /opt/gate/bin/python",
+    ),
     "worker_user": (r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", "the name of a user, such as nobody"),
 }
 Share = Annotated[float, BeforeValidator(_share)]
@@ -59,7 +65,7 @@ def _command(text: str) -> str:
     try:
         shlex.split(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is no command ({error}); close what is open in it") from None
+        raise ValueError(f"this is no command ({error}); close what is open in it") from None
     return text
 
 
@@ -149,7 +155,7 @@ class Settings(Record):
     processes: int = Field(
         6,
         ge=MIN_CLUSTERS,
-        le=64,
+        le=MOST_PROCESSES,
         description="worker processes a side; more of them make narrower intervals",
         json_schema_extra={"metavar": "N", "policy": True},
     )
@@ -287,7 +293,15 @@ class Settings(Record):
     def _without_empty(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(text for text in value if text.strip())
 
-    @field_validator("device", "shard", "worker_user", mode="before")
+    @field_validator("pass_env")
+    @classmethod
+    def _names_alone(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """A value behind a name would be part of a name that no variable has."""
+        if any("=" in name for name in value):
+            raise ValueError("write the name of a variable alone; its value is the gate's own")
+        return value
+
+    @field_validator(*_FORMS, mode="before")
     @classmethod
     def _in_words(cls, value: object, info: ValidationInfo) -> object:
         """A pattern teaches nobody what to write."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from sns_gate.config.settings import POLICY, Settings, kebab
 from sns_gate.errors import ConfigError
@@ -18,6 +19,19 @@ FILE = "sns-gate.toml"
 #: Where settings of a revision may stand: in a file of their own, or in a table of the project's.
 FILES = (FILE, "pyproject.toml")
 ENVIRONMENT_PREFIX = "SNS_GATE_"
+#: What fits, by the type of pydantic's error.
+_WRITE = {
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "a number of at least {ge:g}",
+    "less_than": "a number below {lt:g}",
+    "less_than_equal": "a number of at most {le:g}",
+    "literal_error": "{expected}",
+}
 
 
 @dataclass(frozen=True)
@@ -166,8 +180,16 @@ def _explain(error: ValidationError, origin: Mapping[str, str]) -> str:
     lines = []
     for problem in error.errors():
         key = str(problem["loc"][0]) if problem["loc"] else ""
-        text = problem["msg"].removeprefix("Value error, ")
+        text = _in_our_words(problem)
         where = f" in {origin[key]}" if key in origin else ""
         given = f", got {problem['input']!r}" if key else ""
         lines.append(f"setting '{key}'{where}: {text}{given}" if key else text)
     return "\n".join(lines)
+
+
+def _in_our_words(problem: ErrorDetails) -> str:
+    """What to write; pydantic's own words say what a type is, which helps nobody here."""
+    template = _WRITE.get(problem["type"])
+    if template is None:
+        return problem["msg"].removeprefix("Value error, ")
+    return "write " + template.format_map(problem.get("ctx", {}))

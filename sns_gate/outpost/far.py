@@ -148,8 +148,8 @@ class FarEnd:
             found[side] = replace(revision, root=root, prefix=prefix, repository=home)
         return found
 
-    def _keep(self, _: Keep) -> Message:
-        self._kept.enter_context(self._prepared.to_themselves(self._stage))
+    def _keep(self, asked: Keep) -> Message:
+        self._kept.enter_context(self._prepared.to_themselves(self._stage, asked.check))
         return Done()
 
     def _enlist(self, asked: Enlist) -> Message:

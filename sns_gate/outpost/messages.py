@@ -97,9 +97,14 @@ class Prepare(Message):
 
 
 class Keep(Message):
-    """Keep other checks off the device until the end; answered by Done."""
+    """Keep other checks off the device until the end; answered by Done.
+
+    Attributes:
+        check: what the outposts of one check know each other by.
+    """
 
     kind: Literal["keep"] = "keep"
+    check: str
 
 
 class Enlist(Message):

@@ -121,7 +121,8 @@ class Outposts:
     @contextmanager
     def to_themselves(self, stage: Stage) -> Iterator[None]:
         """Keep other checks off the devices until the outposts end."""
-        self._all(self._there, lambda one: one.ask(Keep(), Done, _staged(one, stage)))
+        asked = Keep(check=secrets.token_hex())
+        self._all(self._there, lambda one: one.ask(asked, Done, _staged(one, stage)))
         yield
 
     @contextmanager

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sns_gate.discovery import repeated_ids
 from sns_gate.protocol import CaseSpec, LoadFailure
-from sns_gate.report.words import counted, duration, plain
+from sns_gate.report.words import counted, plain, roughly
 from sns_gate.types import GateResult
 
 #: Of a first rotation, where no earlier result says better: setting up, settling and sampling.
@@ -68,7 +68,7 @@ def render(
     for case in cases:
         known = seconds.get(case.id)
         total_s += known if known is not None else blocks * BLOCK_S
-        took = f"~{duration(1e3 * blocks * BLOCK_S)}" if known is None else duration(1e3 * known)
+        took = f"~{roughly(blocks * BLOCK_S)}" if known is None else roughly(known)
         table.add_row(Text(plain(case.id)), Text(f"{_short(case.file, root)}:{case.line}"), took)
     console.print(table)
     for failure in failures:
@@ -84,9 +84,9 @@ def render(
         return
     known = sum(case.id in seconds for case in cases)
     basis = f", {known} of them from the last result" if known else ""
-    then = "" if earlier.beside_s is None else f", {duration(1e3 * earlier.beside_s)} last time"
+    then = "" if earlier.beside_s is None else f", {roughly(earlier.beside_s)} last time"
     text = (
-        f"{counted(len(cases), 'case')}, about {duration(1e3 * total_s)} of measuring{basis}; "
+        f"{counted(len(cases), 'case')}, about {roughly(total_s)} of measuring{basis}; "
         f"{BESIDE} come on top{then}, and so does building"
     )
     console.print(Text(text, "dim"))

@@ -178,6 +178,8 @@ class _Remaining:
         self._start_s = time.monotonic()
 
     def expect(self, count: int) -> None:
+        if count <= self._done:  # all of an earlier check's are done: another one begins
+            self._expected, self._done = 0, 0
         if not self._expected:
             self._start_s = time.monotonic()
         self._expected = count

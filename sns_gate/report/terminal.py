@@ -128,7 +128,7 @@ def _facts(result: GateResult) -> Text:
     seconds = f"{result.seconds:.0f} s, seed {result.seed}"
     ran = f"{result.processes} processes a side, {seconds}"
     machines = [f"{one.name}: {_machine(one.candidate)}" for one in result.machines]
-    alone = f"{result.device}: {_machine(result.candidate.fingerprint)}"
+    alone = ": ".join(filter(None, (result.device, _machine(result.candidate.fingerprint))))
     lines = [
         f"{words.counts(result.cases) or 'no case'}; tolerance {100 * result.tolerance:g}%",
         f"baseline {words.revision(result.baseline)}, candidate {words.revision(result.candidate)}"

@@ -6,7 +6,16 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from sns_gate.types import MORE_MEMORY, CaseResult, GateResult, Outcome, RevisionInfo, Verdict
+from sns_gate.config import MOST_PROCESSES, Settings
+from sns_gate.types import (
+    MORE_MEMORY,
+    UNCONFIRMED,
+    CaseResult,
+    GateResult,
+    Outcome,
+    RevisionInfo,
+    Verdict,
+)
 
 #: The order in which a reader needs them.
 VERDICT_ORDER = (
@@ -36,9 +45,10 @@ _NEXT = {
     Verdict.REMOVED: "bring the removed cases back, or compare with a baseline that lacks them too",
     Verdict.REFUSED: "see the reasons above: this machine cannot give a verdict on those cases as "
     "it is",
-    Verdict.INCONCLUSIVE: "narrow the intervals (--processes 12), or raise the tolerance "
-    "(--tolerance 5%)",
 }
+#: What is suggested to somebody who has to see more: processes a side, and a wider tolerance.
+_FINER_PROCESSES = 12
+_WIDER = 2.5
 NOT_AGAIN = "The candidate had uncommitted changes, so nobody else can measure it again."
 _UNITS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (1e-6, "ns"))
 _SHORT_COMMIT = 9
@@ -59,6 +69,11 @@ def duration(ms: float | None) -> str:
     value = ms / factor
     digits = 3 if value < 10 else 2 if value < 100 else 1  # noqa: PLR2004 (places to four digits)
     return f"{value:.{digits}f} {unit}"
+
+
+def roughly(seconds: float) -> str:
+    """A time that is only expected, without the digits that nobody can expect."""
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"  # noqa: PLR2004 (two digits)
 
 
 def size(count: int) -> str:
@@ -165,19 +180,57 @@ def next_step(result: GateResult) -> str:
         return _closer_look(result)
     if {case.note for case in result.cases if case.verdict is Verdict.WRONG} == {MORE_MEMORY}:
         return "allocate less, or let more pass with --memory-tolerance"
-    return next((text for kind, text in _NEXT.items() if kind in kinds), "")
+    if (text := next((text for kind, text in _NEXT.items() if kind in kinds), "")) != "":
+        return text
+    return _narrower(result) if Verdict.INCONCLUSIVE in kinds else ""
+
+
+def _narrower(result: GateResult) -> str:
+    """What may decide an inconclusive case; one that waits for its second measurement needs it."""
+    notes = {case.note for case in result.cases if case.verdict is Verdict.INCONCLUSIVE}
+    if notes == {UNCONFIRMED}:
+        return "check again, since what looked slower has to be measured a second time"
+    narrower = f"narrow the intervals (--processes {_finer(result)})"
+    wider = _WIDER * result.tolerance
+    if wider >= 1:
+        return narrower
+    return f"{narrower}, or raise the tolerance (--tolerance {100 * wider:g}%)"
+
+
+def _finer(result: GateResult) -> int:
+    """Worker processes a side that make narrower intervals than the check's own."""
+    return min(MOST_PROCESSES, max(_FINER_PROCESSES, 2 * result.processes))
 
 
 def _closer_look(result: GateResult) -> str:
     if result.baseline.commit is None:
-        return "measure more finely: add --processes 12"
+        return f"measure more finely: add --processes {_finer(result)}"
     case = next(case for case in result.cases if case.verdict is Verdict.SLOWER)
     words = ["sns-gate", "check", *_revisions(result)]
     if case.against is not None:
         words += ["--also-against", case.against]
     plain_id = case.id.removesuffix(f" on {case.machine}").removesuffix(f" against {case.against}")
-    words += ["--filter", plain_id, "--processes", "12"]
-    return f"measure it alone and more finely: {' '.join(map(shlex.quote, words))}"
+    words += ["--filter", plain_id, *_conditions(result, case)]
+    words += ["--processes", str(_finer(result))]
+    # Results may be anybody's, and a launcher is run: nobody is handed one of a result's own.
+    same = ", with the same --launcher" if _where(result, case)[0] else ""
+    return f"measure it alone and more finely{same}: {' '.join(map(shlex.quote, words))}"
+
+
+def _conditions(result: GateResult, case: CaseResult) -> list[str]:
+    """Options without which it would be judged by another tolerance, or measured elsewhere."""
+    options = []
+    if result.tolerance != Settings().tolerance:
+        options += ["--tolerance", f"{100 * result.tolerance:g}%"]
+    if _where(result, case)[1] == "cpu":
+        options += ["--device", "cpu"]
+    return options
+
+
+def _where(result: GateResult, case: CaseResult) -> tuple[str, str]:
+    """The launcher that led there, empty where none did, and the device."""
+    launcher, _, device = (case.device or result.device).rpartition(": ")
+    return launcher, device
 
 
 def _revisions(result: GateResult) -> list[str]:

@@ -114,13 +114,13 @@ class Devices:
         return f"cuda:{numbers}" if self.first.on_gpu else self.first.name
 
     @contextmanager
-    def to_themselves(self, stage: Callable[[str], None]) -> Iterator[None]:
+    def to_themselves(self, stage: Callable[[str], None], check: str = "") -> Iterator[None]:
         """Keep other checks off the GPUs, or off the CPU cores, while this one runs.
 
         Where CUDA's order of devices cannot be known from here, all GPUs are kept.
         """
         settings = self._settings
-        keep = (settings.state_dir, stage, settings.lock_timeout)
+        keep = (settings.state_dir, stage, settings.lock_timeout, check)
         if not self.first.on_gpu:
             cores = [f"cpu-{core}" for core in sorted(os.sched_getaffinity(0), reverse=True)]
             with hold_some(cores, min(settings.cpus, len(cores)), *keep) as held:

@@ -113,9 +113,9 @@ class Here:
         for rig in self._further:
             rig.build(stage, ("baseline",))
 
-    def to_themselves(self, stage: Stage) -> AbstractContextManager[None]:
-        """Keep other checks off the devices meanwhile."""
-        return self._devices.to_themselves(stage)
+    def to_themselves(self, stage: Stage, check: str = "") -> AbstractContextManager[None]:
+        """Keep other checks off the devices meanwhile; those of one check know each other."""
+        return self._devices.to_themselves(stage, check)
 
     def own_cases(
         self, rig: Rig | FunctionsRig

@@ -358,6 +358,7 @@ def _load_reason(failure: LoadFailure, side: Side) -> Reason:
     return Reason(
         code="not-loaded",
         text=f"{Path(failure.file).name} does not load on the {side}: {failure.error}; where it "
-        f"needs something built, set 'build'",
+        f"needs something built, set 'build'; where this Python lacks a module, name another one "
+        f"with --python FILE",
         detail=failure.traceback,
     )

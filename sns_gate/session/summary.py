@@ -14,6 +14,7 @@ from sns_gate.tiers import tier_of
 from sns_gate.types import (
     MORE_MEMORY,
     SIDES,
+    UNCONFIRMED,
     Block,
     CaseResult,
     Measurement,
@@ -277,7 +278,7 @@ def unconfirmed(first: CaseOutcome, why: Sequence[Reason] = ()) -> CaseResult:
     return _with(
         first.result,
         verdict=Verdict.INCONCLUSIVE,
-        note="unconfirmed",
+        note=UNCONFIRMED,
         screening=_measurement(first),
         reasons=(*first.result.reasons, Reason(code="unconfirmed", text=text), *why),
     )

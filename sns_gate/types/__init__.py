@@ -6,6 +6,7 @@ from sns_gate.types.profile import Explanation, Profile, ProfiledPart, ProfileSo
 from sns_gate.types.result import (
     CHECKED,
     MORE_MEMORY,
+    UNCONFIRMED,
     Acceptance,
     CaseResult,
     GateResult,
@@ -31,6 +32,7 @@ __all__ = [
     "CHECKED",
     "MORE_MEMORY",
     "SIDES",
+    "UNCONFIRMED",
     "Acceptance",
     "Bisection",
     "Block",

@@ -24,6 +24,8 @@ class OutputCheck(Record):
 
 #: The note of a case that is wrong for its memory alone.
 MORE_MEMORY = "more memory"
+#: The note of a case that looked slower and could not be measured again.
+UNCONFIRMED = "unconfirmed"
 #: As long as a benchmark asks nothing else.
 CHECKED = OutputCheck()
 
