@@ -18,6 +18,8 @@ _NOUNS = {"kernels": "kernel", "operators": "operator", "functions": "function"}
 #: A first cause that holds this much of the change stands alone.
 _MOST_OF_IT = 0.7
 _LONGEST_NAME = 60
+#: A template's stand behind a name; Python's <lambda> and <locals> stand for one.
+_ARGUMENTS = re.compile(r"(?<=[\w)}> ])<[^<>]*>")
 #: Torch's kernels that do whatever their template's argument says; its name tells them apart.
 _GENERAL = re.compile(r"(?:elementwise|reduce)_kernel$")
 _NATIVE = re.compile(r"at::native::(?:\w+::)*(\w+)")
@@ -133,7 +135,7 @@ def short(name: str) -> str:
     Of torch's kernels for any operator the operator's name is kept.
     """
     whole = plain = name.removeprefix("void ").replace("(anonymous namespace)::", "")
-    while (inner := re.sub(r"<[^<>]*>", "", plain)) != plain:
+    while (inner := _ARGUMENTS.sub("", plain)) != plain:
         plain = inner
     plain = re.sub(r"\(.*\)$", "", plain) or name
     if _GENERAL.search(plain):
