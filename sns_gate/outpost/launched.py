@@ -245,10 +245,12 @@ class Launched:
         return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
 
     def _lost(self, how: str) -> PlaceLost:
+        said = self.log_tail()
+        mend = "see what it wrote, mend that," if said else "see there what ended it,"
         return PlaceLost(
-            f"'{self.name}' {how}, so nothing can be measured there any more; see what it wrote, "
-            f"mend that, and check again",
-            self.log_tail(),
+            f"'{self.name}' {how}, so nothing can be measured there any more; {mend} and check "
+            f"again",
+            said,
         )
 
     def _not_opened(self, how: str) -> RefusedRun:

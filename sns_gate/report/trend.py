@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sns_gate.history import Point, Trend
+from sns_gate.report.html.page import asset
 from sns_gate.report.words import counted, duration, plain
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -61,12 +62,14 @@ def page(trends: Sequence[Trend]) -> str:
     parts = []
     for number, trend in enumerate(trends):
         times = trend.times
-        drawn = subplots.make_subplots(
-            rows=1, cols=2, subplot_titles=("times at tier A, ms", "speedup over its own baseline")
-        )
-        drawn.add_trace(_line(graph_objects, times, [p.candidate_ms for p in times]), row=1, col=1)
+        titles = [*(["times at tier A, ms"] if times else []), "speedup over its own baseline"]
+        drawn = subplots.make_subplots(rows=1, cols=len(titles), subplot_titles=titles)
+        if times:
+            line = _line(graph_objects, times, [p.candidate_ms for p in times])
+            drawn.add_trace(line, row=1, col=1)
+            drawn.update_xaxes(_commits(times), row=1, col=1)
         for index in trend.changes:
-            drawn.add_vline(x=index - 0.5, line_dash="dot", row=1, col=1)
+            drawn.add_vline(x=index - 0.5, line_dash="dot", line_color=_GREY, row=1, col=1)
         intervals = {
             "type": "data", "symmetric": False, "thickness": 1,
             "array": [p.high - p.speedup for p in trend.points],
@@ -74,29 +77,45 @@ def page(trends: Sequence[Trend]) -> str:
         }  # fmt: skip
         values = [p.speedup for p in trend.points]
         speedups = _line(graph_objects, trend.points, values, error_y=intervals)
-        drawn.add_trace(speedups, row=1, col=2)
-        drawn.update_layout(height=320, showlegend=False, template="plotly_white")
+        drawn.add_trace(speedups, row=1, col=len(titles))
+        drawn.update_xaxes(_commits(trend.points), row=1, col=len(titles))
+        drawn.update_xaxes(showgrid=False, linecolor=_FAINT, zeroline=False)
+        drawn.update_yaxes(gridcolor=_FAINT, zeroline=False)
+        drawn.update_layout(
+            height=320, showlegend=False, font={"color": _GREY},
+            paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
+        )  # fmt: skip
         plot = io.to_html(drawn, full_html=False, include_plotlyjs=number == 0)
         changes = "".join(f"<li>{html.escape(change(trend, i))}</li>" for i in trend.changes)
         parts.append(
             f"<section><h2>{html.escape(plain(trend.case))}</h2>"
-            f"<p>{html.escape(plain(trend.machine))}, {counted(len(trend.points), 'check')}</p>"
+            f'<p class="quiet">{html.escape(plain(trend.machine))}, '
+            f"{counted(len(trend.points), 'check')}</p>"
             f"<ul>{changes}</ul>{plot}</section>"
         )
-    return _PAGE.format(body="\n".join(parts))
+    return _PAGE.format(style=asset("page.css"), body="\n".join(parts))
 
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>sns-gate: history</title>
-<style>body{{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}}
-h2{{font-size:1.1rem;margin-bottom:0}}p{{margin:0;color:#555}}</style></head>
-<body><h1>History</h1>
-<p>Only tier A times may be compared between checks. No number here is ever a baseline.</p>
-{body}
+<style>{style}</style></head>
+<body><header><p class="brand quiet">sns-gate</p><h1>History</h1>
+<p>Only tier A times may be compared between checks. No number here is ever a baseline.</p></header>
+<main>{body}</main>
 </body></html>
 """
+#: Read on the page's light ground and on its dark one.
+_GREY, _FAINT = "#7a828e", "rgba(128,136,148,0.25)"
+_NAMED = 8
+
+
+def _commits(points: Sequence[Point]) -> dict[str, object]:
+    """An axis that names some of its commits."""
+    places = range(0, len(points), -(-len(points) // _NAMED))
+    names = [html.escape(points[place].commit[:_SHORT_COMMIT]) for place in places]
+    return {"tickmode": "array", "tickvals": list(places), "ticktext": names}
 
 
 def _line(

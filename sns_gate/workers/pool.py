@@ -241,5 +241,8 @@ def _why(lost: Sequence[WorkerError]) -> str:
     if not lost:
         return "no reason given"
     text = lost[0].text
-    memory = "OutOfMemory" in text or "out of memory" in text
-    return f"{text}; free the device's memory" if memory else text
+    if "OutOfMemory" in text or "out of memory" in text:
+        return f"{text}; free the device's memory"
+    if "No module named" in text:
+        return f"{text}; name the Python that has it with --python FILE"
+    return text

@@ -37,8 +37,8 @@ def render(result: GateResult) -> str:
     ordered = words.ordered(result.cases)
     figures = [figure_of(case, every) for case in ordered]
     drawn = library() if any(figures) else None
-    style = _asset("page.css")
-    scripts = [_asset(name) for name in ("plots.js", "page.js")]
+    style = asset("page.css")
+    scripts = [asset(name) for name in ("plots.js", "page.js")]
     return _environment().get_template("page.html.j2").render(
         result=result,
         words=words,
@@ -91,7 +91,8 @@ def _environment() -> Environment:
     return made
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A style or a script of our own pages."""
     folder = resources.files("sns_gate.report.html") / _ASSETS
     return (folder / name).read_text(encoding="utf-8")
 
