@@ -82,7 +82,7 @@ def page(trends: Sequence[Trend]) -> str:
         drawn.update_xaxes(showgrid=False, linecolor=_FAINT, zeroline=False)
         drawn.update_yaxes(gridcolor=_FAINT, zeroline=False)
         drawn.update_layout(
-            height=320, showlegend=False, font={"color": _GREY},
+            height=300, showlegend=False, font={"color": _GREY}, margin={"t": 40, "l": 60, "r": 20},
             paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
         )  # fmt: skip
         plot = io.to_html(drawn, full_html=False, include_plotlyjs=number == 0)
