@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import resource
 import subprocess
@@ -17,13 +16,10 @@ from rich.console import Console
 
 from sns_gate.report import json as result_file
 from sns_gate.report import words
-from sns_gate.report.progress import Detail, LiveProgress, PlainProgress, progress_for
 from sns_gate.report.table import PLOT_WIDTH
-from sns_gate.report.terminal import console_for, render
+from sns_gate.report.terminal import render
 from sns_gate.report.words import next_step
 from sns_gate.report.writing import ResultFile
-from sns_gate.session import Standing
-from sns_gate.stats import Estimate
 from sns_gate.types import (
     Block,
     CaseResult,
@@ -267,46 +263,6 @@ def test_the_page_of_evidence_is_made_from_the_data_that_is_kept() -> None:
     assert PAGE.read_text(encoding="utf-8") == render()
 
 
-STANDING = Standing(
-    blocks=4, planned=16, pairs=96, tier=MeasurementTier.B,
-    estimate=Estimate(math.log(0.99), (0.004 / 1.96) ** 2, math.inf, 0.0, 4, 3),
-)  # fmt: skip
-
-
-def test_a_bar_shows_a_cases_whole_name() -> None:
-    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
-    bar = LiveProgress(console)
-    bar.start()
-    bar.cases_known(1)
-    bar.case_started("softmax[n=4096]", confirming=False)
-    bar.block_done("softmax[n=4096]", STANDING)
-    bar.stop()
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "1/1 softmax[n=4096]  96 pairs  0.9900 ±0.40%  tier B" in shown
-
-
-def told(detail: Detail, **environment: str) -> str:
-    """What a log holds of a check with one case and one block."""
-    console = Console(file=io.StringIO(), width=140, highlight=False)
-    progress = progress_for(console, detail, environment)
-    progress.start()
-    progress.stage("starting 6 workers")
-    progress.cases_known(1)
-    progress.case_started("add", confirming=False)
-    progress.block_done("add", STANDING)
-    progress.case_finished(CASES[1])
-    progress.stop()
-    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
-
-
-def test_a_log_has_as_many_lines_as_asked_for() -> None:
-    usual = ["starting 6 workers", "1/1 add  slower  0.9713 [0.9673, 0.9753]"]
-    assert told("usual").splitlines() == usual
-    block = "  add  block 4 of 16  96 pairs  0.9900 ±0.40%  tier B"
-    assert told("verbose").splitlines() == [usual[0], block, usual[1]]
-    assert told("quiet") == ""
-
-
 def test_the_next_step_never_suggests_a_tolerance_that_is_no_wider() -> None:
     vague = case("sort", Verdict.INCONCLUSIVE, 0.85, 0.95, 1.06, note="too wide")
     assert next_step(result(vague, processes=6)) == (
@@ -346,36 +302,6 @@ def test_a_machine_that_no_worker_has_described_leaves_no_gap() -> None:
     assert "\ncuda:0; 4 processes a side" in printed(found.model_copy(update={"candidate": bare}))
 
 
-def test_a_second_check_of_one_command_counts_its_cases_anew() -> None:
-    console = Console(file=io.StringIO(), width=140, highlight=False)
-    progress = progress_for(console, environment={})
-    for _ in range(2):
-        progress.cases_known(1)
-        progress.case_started("add", confirming=False)
-        progress.case_finished(CASES[1])
-        progress.case_started("add", confirming=True)
-        progress.case_finished(CASES[1])
-    starts = [line.split()[0] for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
-    assert starts == ["1/1", "again:", "1/1", "again:"]
-
-
-def test_cases_against_a_further_baseline_are_counted_on() -> None:
-    console = Console(file=io.StringIO(), width=140, highlight=False)
-    progress = progress_for(console, environment={})
-    for known in (1, 2):
-        progress.cases_known(known)
-        progress.case_started("add", confirming=False)
-        progress.case_finished(CASES[1])
-    starts = [line.split()[0] for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
-    assert starts == ["1/1", "2/2"]
-
-
-def test_github_folds_the_lines_of_a_running_check_away() -> None:
-    lines = told("usual", GITHUB_ACTIONS="true").splitlines()
-    assert (lines[0], lines[-1]) == ("::group::sns-gate: measuring", "::endgroup::")
-    assert "::" not in "".join(lines[1:-1])
-
-
 def test_a_quiet_report_shows_what_somebody_has_to_look_at() -> None:
     text = printed_quietly(result(*CASES))
     assert "slower" in text
@@ -390,15 +316,3 @@ def printed_quietly(found: GateResult) -> str:
     console = Console(file=io.StringIO(), width=140, highlight=False)
     render(found, console, quiet=True)
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
-
-
-@pytest.mark.parametrize("variable", ["CI", "GITHUB_ACTIONS"])
-def test_a_runners_log_has_lines_and_no_bar_even_where_it_poses_as_a_terminal(
-    variable: str,
-) -> None:
-    class Posing(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    assert isinstance(progress_for(console_for(Posing(), {variable: "true"})), PlainProgress)
-    assert isinstance(progress_for(console_for(Posing(), {"TERM": "xterm"})), LiveProgress)
