@@ -40,8 +40,8 @@ QUICK = (
     "--explain", "none",
 )  # fmt: skip
 
-#: Reasons to refuse a case that other work on this host gives.
-_LOAD = {"cpu-contended", "cpu-stolen", "cpu-throttled"}
+#: Codes of what other work on this machine does to a check, whatever is tested.
+BUSY = {"cpu-contended", "cpu-stolen", "cpu-throttled"}
 
 
 def commit(folder: Path, files: Mapping[str, str], message: str = "change") -> str:
@@ -91,7 +91,7 @@ class Ran:
 
     def unchanged(self, id_: str) -> bool:
         """Whether a case is, or only this host's load kept the verdict from it."""
-        load = _LOAD & {reason.code for reason in self.case(id_).reasons}
+        load = BUSY & {reason.code for reason in self.case(id_).reasons}
         return self.verdicts[id_] == "unchanged" or bool(load)
 
     @property
@@ -112,8 +112,6 @@ def clean_environment(**extra: str) -> dict[str, str]:
     return kept | extra
 
 
-#: Codes of what other work on this machine does to a check, whatever is tested.
-BUSY = {"cpu-contended", "cpu-stolen", "cpu-throttled"}
 #: Other load beside which an interval may become too wide.
 BUSY_PCT = 10.0
 BUSY_TRIES = 4

@@ -17,6 +17,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.conftest import clean_environment, commit, git, measured, new_repository
+from tests.moments import wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS = {
@@ -106,16 +107,6 @@ def job(tmp_path: Path) -> Iterator[Job]:
     made.end()
 
 
-def until(process: subprocess.Popen[str], text: str) -> str:
-    assert process.stdout is not None
-    seen = ""
-    for line in process.stdout:
-        seen += line
-        if text in line:
-            return seen
-    raise AssertionError(seen)
-
-
 def worktrees(job: Job) -> int:
     return len(git(job.repository, "worktree", "list").splitlines())
 
@@ -123,7 +114,7 @@ def worktrees(job: Job) -> int:
 @pytest.mark.parametrize("moment", ["starting", "1/2 waits"])
 def test_a_cancelled_job_ends_in_time_and_leaves_its_result(job: Job, moment: str) -> None:
     step = job.start("Measure")
-    until(step, moment)
+    wait_for(moment, step)
     start = time.monotonic()
     step.send_signal(signal.SIGINT)
     code = step.wait(KILLED_AFTER_S)
@@ -140,7 +131,7 @@ def test_a_cancelled_job_ends_in_time_and_leaves_its_result(job: Job, moment: st
 
 def test_what_a_killed_check_leaves_is_taken_away_by_the_next_step(job: Job) -> None:
     step = job.start("Measure")
-    until(step, "1/2 waits")
+    wait_for("1/2 waits", step)
     os.kill(step.pid, signal.SIGKILL)
     step.wait()
     assert job.ours()

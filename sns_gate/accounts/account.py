@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,13 @@ class Account:
             stdout=streams.stdout,
             stderr=streams.stderr,
             start_new_session=True,
+            **self._identity,
         )
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        """What ``subprocess`` has to change of who a started program is."""
+        return {}
 
     def process(self, pid: int) -> int:
         """The process that a started program runs in, by the one that ``start`` gave."""

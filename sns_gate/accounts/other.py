@@ -13,6 +13,7 @@ import subprocess
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -143,31 +144,20 @@ class Switched(Other):
 
     def run(self, script: str, *words: str) -> subprocess.CompletedProcess[str]:
         """As ``Other``."""
-        name = self.user.pw_name
         return subprocess.run(  # noqa: S603 (own scripts)
             ["sh", "-c", script, "sh", *words],  # noqa: S607 (from the path below)
-            user=self.user.pw_uid, group=self.user.pw_gid,
-            extra_groups=os.getgrouplist(name, self.user.pw_gid), cwd="/", env=_PATH,
-            capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, check=False,
+            cwd="/", env=_PATH, capture_output=True, text=True, errors="replace",
+            timeout=_TIMEOUT_S, check=False, **self._identity,
         )  # fmt: skip
 
-    def start(
-        self, words: Sequence[str], folder: Path, environment: Mapping[str, str], streams: Streams
-    ) -> subprocess.Popen[bytes]:
-        """As ``Account``."""
-        return subprocess.Popen(  # noqa: S603 (running the user's code is what was asked)
-            [*words],
-            cwd=folder,
-            env=dict(environment),
-            stdin=streams.stdin,
-            stdout=streams.stdout,
-            stderr=streams.stderr,
-            start_new_session=True,
-            user=self.user.pw_uid,
-            group=self.user.pw_gid,
-            extra_groups=os.getgrouplist(self.user.pw_name, self.user.pw_gid),
-            umask=_UMASK,
-        )
+    @property
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "user": self.user.pw_uid,
+            "group": self.user.pw_gid,
+            "extra_groups": os.getgrouplist(self.user.pw_name, self.user.pw_gid),
+            "umask": _UMASK,
+        }
 
     def hand_over(self, folder: Path) -> None:
         """As ``Account``; a folder last, so that nobody can lead this astray from inside it."""

@@ -120,7 +120,6 @@ class Settings(Record):
     )
     launcher_python: str | None = Field(
         None,
-        pattern=r"^[\w@%+=:,./-]+$",
         description="interpreter there that has sns-gate (default: the path of this one)",
         json_schema_extra={"metavar": "FILE", "policy": True},
     )

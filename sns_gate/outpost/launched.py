@@ -63,6 +63,17 @@ def command_of(launcher: str, python: str | None) -> list[str]:
     return [*shlex.split(launcher), there, "-P", "-m", "sns_gate.outpost"]
 
 
+class _Gone(Exception):  # noqa: N818 (says what happened)
+    """Nobody is there who could be understood: how that came, for a sentence about the place."""
+
+
+def _answer(line: bytes) -> Answer:
+    try:
+        return lines.answer(line)
+    except ValueError as error:
+        raise _Gone(f"sent something that is no answer ({error})") from None
+
+
 class Launched:
     """A launcher's process, alive from its construction until ``end``.
 
@@ -135,12 +146,12 @@ class Launched:
                     break
                 skipped += len(line)
                 if skipped > _MAX_BANNER_BYTES:
-                    raise PlaceLost("it printed more than a banner")  # noqa: TRY301 (one message)
-            greeting = lines.answer(line.removeprefix(lines.MARK))
-        except (PlaceLost, ValueError) as error:
-            raise self._not_opened(str(error)) from None
+                    raise _Gone("printed more than a banner")  # noqa: TRY301 (one message)
+            greeting = _answer(line.removeprefix(lines.MARK))
+        except _Gone as gone:
+            raise self._not_opened(str(gone)) from None
         if not isinstance(greeting, Greeting):
-            raise self._not_opened(f"it began with {type(greeting).__name__}")
+            raise self._not_opened(f"began with {type(greeting).__name__}")
         if (greeting.version, greeting.protocol) != (__version__, PROTOCOL):
             raise RefusedRun(
                 "place-not-opened",
@@ -175,9 +186,9 @@ class Launched:
         """
         while True:
             try:
-                answer = lines.answer(self._line(self._silence_s, MAX_LINE_BYTES))
-            except ValueError as error:
-                raise self._lost(f"sent something that is no answer ({error})") from None
+                answer = _answer(self._line(self._silence_s, MAX_LINE_BYTES))
+            except _Gone as gone:
+                raise self._lost(str(gone)) from None
             if not isinstance(answer, Alive):
                 return answer
 
@@ -209,7 +220,7 @@ class Launched:
     def _line(self, timeout_s: float, most_bytes: int) -> bytes:
         deadline_s = time.monotonic() + timeout_s
         if self._from.closed:
-            raise self._lost(self._ending())
+            raise _Gone(self._ending())
         with selectors.DefaultSelector() as selector:
             selector.register(self._from, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
@@ -219,21 +230,21 @@ class Launched:
                 chunk = os.read(self._from.fileno(), _READ_BYTES)
                 self._buffer += chunk
                 if not chunk:
-                    raise self._lost(self._ending())
+                    raise _Gone(self._ending())
                 if len(self._buffer) > most_bytes:
-                    raise self._lost(f"sent a line of more than {most_bytes >> 20} MiB")
+                    raise _Gone(f"sent a line of more than {most_bytes >> 20} MiB")
         line, _, rest = self._buffer.partition(b"\n")
         self._buffer = rest
         return bytes(line)
 
     def _require_somebody(self, deadline_s: float, timeout_s: float) -> None:
         if self._left_s is not None:
-            raise self._lost("was told to end")
+            raise _Gone("was told to end")
         # A descendant may hold the pipe open after the launcher itself has ended.
         if self._process.poll() is not None:
-            raise self._lost(self._ending())
+            raise _Gone(self._ending())
         if time.monotonic() > deadline_s:
-            raise self._lost(f"said nothing for {timeout_s:.0f} s")
+            raise _Gone(f"said nothing for {timeout_s:.0f} s")
 
     def _ending(self) -> str:
         """How the launcher ended, for a sentence that its name begins."""
@@ -265,6 +276,6 @@ class Launched:
             mend = f"try it by hand: {shlex.join(self._command)}"
         return RefusedRun(
             "place-not-opened",
-            f"no outpost answered by '{self.name}' ({how.partition(', so ')[0]}), so nothing can "
-            f"be measured there; {mend}" + (f"\n{said}" if said else ""),
+            f"no outpost answered by '{self.name}' (it {how}), so nothing can be measured there; "
+            f"{mend}" + (f"\n{said}" if said else ""),
         )
