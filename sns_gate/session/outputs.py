@@ -10,24 +10,20 @@ not one, because code that rounds less often is not wrong.
 from __future__ import annotations
 
 import math
-import os
-import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from sns_gate import protocol
-from sns_gate.errors import WorkerDied
 from sns_gate.session.blocks import Worker, receive_both
+from sns_gate.session.returned import NARROW_STARTS, Node, Output
 from sns_gate.temporary import own_prefix
-from sns_gate.types import CHECKED, OutputCheck, Reason, Record
+from sns_gate.types import CHECKED, OutputCheck, Reason
 
 #: Relative and absolute tolerance by type; of every other type all elements must be equal.
 TOLERANCES = {
@@ -36,29 +32,10 @@ TOLERANCES = {
     "complex128": (1e-7, 1e-7),
 }  # fmt: skip
 _NARROW = (0.125, 1e-3)
-_NARROW_STARTS = ("float8_", "float6_", "float4_")
 _CHUNK = 1 << 22
 _SMALL, _FAR, _LOOKED_AT = 0.01, 10.0, 1 << 20
-_MOST_JSON_BYTES = 64 << 20
-_DISK = {"bfloat16": "<u2", "bool": "|u1", "complex32": "<c8"}
 
 Floats = NDArray[np.float64] | NDArray[np.complex128]
-
-
-class Node(Record):
-    """A part of an output as a worker describes it."""
-
-    kind: str
-    form: str = ""
-    type: str = ""
-    of: str = ""
-    text: str = ""
-    keys: tuple[str, ...] = ()
-    items: tuple[Node, ...] = ()
-    shape: tuple[int, ...] = ()
-    step: int = 1
-    at: int = 0
-    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -153,20 +130,20 @@ def _written(
     folder: Path,
     request: protocol.WriteOutput,
     timeout_s: float,
-) -> tuple[_Output, _Output]:
+) -> tuple[Output, Output]:
     """Both sides' outputs of one more call, each in the folder under its side's name."""
     stems = [folder / f"{worker.side}{request.stem}" for worker in pair]
     for worker, stem in zip(pair, stems, strict=True):
         worker.send(replace(request, stem=str(stem)))
     replies = receive_both(pair, protocol.OutputWritten, timeout_s)
     baseline, candidate = (
-        _Output.read(stem, worker, reply.reached)
+        Output.read(stem, worker, reply.reached)
         for stem, worker, reply in zip(stems, pair, replies, strict=True)
     )
     return baseline, candidate
 
 
-def _judged(baseline: Worker, outputs: tuple[_Output, _Output], timeout_s: float) -> Compared:
+def _judged(baseline: Worker, outputs: tuple[Output, Output], timeout_s: float) -> Compared:
     """What the benchmark's own comparator says, in the baseline's process and from its files."""
     stems = (str(output.data.with_suffix("")) for output in outputs)
     answer = baseline.ask(protocol.JudgeOutputs(*stems), protocol.OutputsJudged, timeout_s)
@@ -177,7 +154,7 @@ def _judged(baseline: Worker, outputs: tuple[_Output, _Output], timeout_s: float
 
 
 def _compared(
-    baseline: _Output, candidate: _Output, check: OutputCheck, *, in_full: bool = True
+    baseline: Output, candidate: Output, check: OutputCheck, *, in_full: bool = True
 ) -> Compared:
     comparison = _Comparison(baseline, candidate, check, in_full)
     for text in comparison.differences(baseline.tree, candidate.tree, ""):
@@ -185,7 +162,7 @@ def _compared(
     return Compared(notes=_notes(baseline, candidate))
 
 
-def _notes(baseline: _Output, candidate: _Output) -> tuple[Reason, ...]:
+def _notes(baseline: Output, candidate: Output) -> tuple[Reason, ...]:
     """What of two outputs could not be compared, or in part."""
     nothing = next(_uncompared(baseline.tree, candidate.tree, ""), "")
     if nothing:
@@ -217,8 +194,8 @@ def _uncompared(baseline: Node, candidate: Node, where: str) -> Iterator[str]:
 class _Comparison:
     """Both sides' outputs, how far apart their elements may be, and whether all are looked at."""
 
-    baseline: _Output
-    candidate: _Output
+    baseline: Output
+    candidate: Output
     check: OutputCheck
     in_full: bool
 
@@ -250,7 +227,7 @@ class _Comparison:
             yield f"{name} is {ours!r}, and the baseline's is {theirs!r}"
 
     def _tolerance(self, type_: str) -> tuple[float, float]:
-        narrow = type_.startswith(_NARROW_STARTS)
+        narrow = type_.startswith(NARROW_STARTS)
         rtol, atol = _NARROW if narrow else TOLERANCES.get(type_, (0.0, 0.0))
         given = self.check
         return (
@@ -345,56 +322,3 @@ def _wide(values: NDArray[np.generic], type_: str) -> Floats:
     if values.dtype.kind == "c":
         return values.astype(np.complex128)
     return values.astype(np.float64)
-
-
-def _opened(path: Path) -> BinaryIO:
-    """A file that a worker wrote, and no other that it points to and may not read itself."""
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
-    status = os.fstat(file.fileno())
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
-        file.close()
-        raise OSError(f"{path} is no file of its own")
-    return file
-
-
-@dataclass(frozen=True)
-class _Output:
-    """One side's output on disk, as untrusted as the side's code."""
-
-    tree: Node
-    data: Path
-    worker: str
-    reached: int
-
-    @classmethod
-    def read(cls, stem: Path, worker: Worker, reached: int) -> _Output:
-        path = stem.with_suffix(".json")
-        try:
-            with _opened(path) as file:
-                text = file.read(_MOST_JSON_BYTES + 1)
-            if len(text) > _MOST_JSON_BYTES:
-                raise WorkerDied(worker.name, "described its output at an impossible length")
-            tree = Node.model_validate_json(text)
-        except (OSError, ValidationError, RecursionError):
-            raise WorkerDied(worker.name, "wrote no output that can be read") from None
-        return cls(tree, stem.with_suffix(".bin"), worker.name, reached)
-
-    def array(self, node: Node) -> NDArray[np.generic]:
-        """The elements of an array, flat, read as they are needed."""
-        narrow = node.type.startswith(_NARROW_STARTS)
-        name = "<f4" if narrow else _DISK.get(node.type, node.type)
-        impossible = WorkerDied(self.worker, "wrote an output that is not as it says")
-        if min(node.at, node.size) < 0:
-            raise impossible
-        try:
-            dtype = np.dtype(name)
-            if node.size == 0:
-                return np.empty(0, dtype)
-            with _opened(self.data) as file:
-                whole = np.memmap(file, dtype=np.uint8, mode="r")
-            part = whole[node.at : node.at + node.size].view(dtype)
-        except (OSError, TypeError, ValueError):
-            raise impossible from None
-        if part.nbytes != node.size or dtype.kind not in "biufc":
-            raise impossible
-        return part
