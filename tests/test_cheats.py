@@ -186,8 +186,8 @@ CHEATS = {
         import sys
 
         def total(numbers):
-            sys.modules["sns_gate.worker.outputs"].write_output = lambda value, stem: 0
-            sys.modules["sns_gate.worker.workbench"].write_output = lambda value, stem: 0
+            sys.modules["sns_gate.worker.outputs"].write_output = lambda *_: 0
+            sys.modules["sns_gate.worker.workbench"].write_output = lambda *_: 0
             return None
     """,
     "the exit of the worker": """

@@ -32,7 +32,7 @@ class Answering(Returning):
         numbers = self.numbers
         if request.renew:
             assert renew(lambda: numbers) == 1
-        write_output(self.answer(numbers), request.stem)
+        write_output(self.answer(numbers), request)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,7 +30,10 @@ CASE = "square[n=2000]"
 
 @dataclass
 class Returning:
-    """A worker whose call returns this; ``spoil`` changes what it wrote."""
+    """A worker whose call returns this; ``spoil`` changes what it wrote.
+
+    ``written`` are the bytes of the elements that it was asked for.
+    """
 
     side: Side
     value: object
@@ -38,10 +41,13 @@ class Returning:
     index: int = 0
     name: str = "worker 0"
     reached: int = 0
+    most_bytes: int = 256 << 20
+    written: list[int] = field(default_factory=list)
 
     def send(self, request: Request) -> None:
         assert isinstance(request, protocol.WriteOutput)
-        write_output(self.value, request.stem)
+        request = replace(request, most_bytes=min(self.most_bytes, request.most_bytes))
+        self.written.append(write_output(self.value, request))
         self.spoil(Path(request.stem))
 
     def receive(self, expected: type[_R], timeout_s: float) -> _R:
@@ -254,21 +260,33 @@ def test_outputs_beyond_all_measure_are_compared_in_part_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sns_gate.worker.outputs.MOST_BYTES_IN_ALL", 100)
-    many = [np.ones(20), np.ones(20)]
-    assert "part behind 0 MiB of arrays" in compared(many, many).notes[0].text
+    many, near = [np.ones(20), np.ones(20)], [np.ones(20) + 1e-12, np.ones(20)]
+    assert not compared(many, many).notes
+    assert "part behind 0 MiB of arrays" in compared(many, near).notes[0].text
     assert wrong([np.ones(20), np.ones(20)], [np.zeros(20), np.ones(20)])
 
 
-def test_of_an_array_that_is_too_large_elements_at_even_distances_are_compared(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("sns_gate.worker.outputs.MOST_BYTES", 400)
-    one = torch.zeros(10, 100)
+def test_of_an_array_that_is_too_large_elements_at_even_distances_are_compared() -> None:
+    one, baseline = torch.ones(10, 100), Returning("baseline", torch.ones(10, 100), most_bytes=400)
     other = one.clone()
-    other[5, :] = 1.0
-    assert "10 of 100 elements differ" in wrong(one, other)
-    assert "at [5, 0]" in wrong(one, other)
-    assert compared(one, one).notes[0].code == "outputs-sampled"
+    other[5, :] = 2.0
+    found = compare_outputs(
+        (baseline, Returning("candidate", other, most_bytes=400)), CHECKED, 1, 1.0
+    )
+    assert found.wrong is not None
+    assert "10 of 100 elements differ" in found.wrong.text
+    assert "at [5, 0]" in found.wrong.text
+    near = Returning("candidate", one * (1 + 1e-6), most_bytes=400)
+    assert compare_outputs((baseline, near), CHECKED, 1, 1.0).notes[0].code == "outputs-sampled"
+
+
+def test_the_elements_are_asked_for_only_where_their_digests_differ() -> None:
+    one, other = Returning("baseline", RANDOM), Returning("candidate", RANDOM.clone())
+    assert compare_outputs((one, other), CHECKED, 1, 1.0) == Compared()
+    assert (one.written, other.written) == ([0], [0])
+    near = Returning("candidate", RANDOM * (1 + 1e-7))
+    assert compare_outputs((one, near), CHECKED, 1, 1.0) == Compared()
+    assert near.written == [0, RANDOM.nbytes]
 
 
 @given(st.binary(max_size=300))
@@ -292,7 +310,7 @@ def test_an_array_that_is_not_as_it_says_is_refused(change: dict[str, Any]) -> N
         path = stem.with_suffix(".json")
         path.write_text(json.dumps(json.loads(path.read_text()) | change))
 
-    pair = Returning("baseline", RANDOM, spoil), Returning("candidate", RANDOM, spoil)
+    pair = Returning("baseline", RANDOM, spoil), Returning("candidate", RANDOM + 1, spoil)
     with pytest.raises(WorkerDied, match="not as it says"):
         compare_outputs(pair, CHECKED, 1, 1.0)
 

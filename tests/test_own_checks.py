@@ -16,7 +16,7 @@ import torch  # noqa: TID253 (its tensors are what is compared)
 from sns_gate import benchmark
 from sns_gate.benchmarks import Comparator
 from sns_gate.discovery import load_file
-from sns_gate.protocol import CaseSpec
+from sns_gate.protocol import CaseSpec, WriteOutput
 from sns_gate.session import Expected, PlannedCase, Policy, summarise
 from sns_gate.types import MORE_MEMORY, CaseResult, GateResult, OutputCheck, Verdict
 from sns_gate.worker.inputs import moved, snapshot
@@ -45,7 +45,7 @@ class Fields:
     ids=lambda value: f"{type(value).__name__}",
 )  # fmt: skip
 def test_a_comparator_receives_what_was_returned(tmp_path: Path, value: object) -> None:
-    write_output(value, str(tmp_path / "one"))
+    write_output(value, WriteOutput(str(tmp_path / "one"), 1))
     back = read_output(str(tmp_path / "one"))
     if isinstance(value, (torch.Tensor, np.ndarray)):
         assert type(back) is type(value)
@@ -59,7 +59,7 @@ def test_a_comparator_receives_what_was_returned(tmp_path: Path, value: object) 
 
 
 def test_a_dataclass_comes_back_as_a_namespace_of_its_fields(tmp_path: Path) -> None:
-    write_output(Fields(1, [2.0]), str(tmp_path / "one"))
+    write_output(Fields(1, [2.0]), WriteOutput(str(tmp_path / "one"), 1))
     assert read_output(str(tmp_path / "one")) == SimpleNamespace(left=1, right=[2.0])
 
 
@@ -81,8 +81,8 @@ def _asserts(baseline: float, candidate: float) -> None:
 def test_a_comparator_says_what_differs_in_its_own_way(
     tmp_path: Path, comparator: Comparator, candidate: float, said: str
 ) -> None:
-    write_output(1.0, str(tmp_path / "one"))
-    write_output(candidate, str(tmp_path / "other"))
+    write_output(1.0, WriteOutput(str(tmp_path / "one"), 1))
+    write_output(candidate, WriteOutput(str(tmp_path / "other"), 1))
     found = judge(comparator, str(tmp_path / "one"), str(tmp_path / "other"))
     assert found.startswith(said)
     assert bool(found) == bool(said)
@@ -106,7 +106,7 @@ def raises(one: float, other: float) -> bool:
 def test_whatever_a_comparator_does_is_a_verdict(
     tmp_path: Path, comparator: Comparator, said: str
 ) -> None:
-    write_output(1.0, str(tmp_path / "one"))
+    write_output(1.0, WriteOutput(str(tmp_path / "one"), 1))
     found = judge(comparator, str(tmp_path / "one"), str(tmp_path / "one"))
     assert found.startswith(said)
     assert bool(found) == bool(said)

@@ -340,6 +340,6 @@ def test_what_a_worker_links_to_in_place_of_its_output_is_not_read(
         written.rename(tmp_path / f"moved{ending}")
         written.symlink_to(tmp_path / f"moved{ending}")
 
-    pair = Returning("baseline", RANDOM), Returning("candidate", RANDOM, linked)
+    pair = Returning("baseline", RANDOM), Returning("candidate", RANDOM + 1, linked)
     with pytest.raises(WorkerDied, match=r"wrote (no|an) output"):
         compare_outputs(pair, CHECKED, 1, 1.0)

@@ -85,12 +85,18 @@ class WriteOutput:
         seed: of random generators.
         renew: put other values into the inputs before, in place.
         poison: call it once before and overwrite the arrays that it returned.
+        again: write what the last call returned, without another one.
+        key: of digests that stand for the elements, which are not written; None to write them.
+        most_bytes: of a larger array, elements at even distances are written.
     """
 
     stem: str
     seed: int
     renew: bool = False
     poison: bool = False
+    again: bool = False
+    key: int | None = None
+    most_bytes: int = 256 << 20
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ class Node(Record):
     step: int = 1
     at: int = 0
     size: int = 0
+    digest: str = ""
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -59,6 +60,11 @@ class Output:
 
     @classmethod
     def read(cls, stem: Path, worker: Worker, reached: int) -> Output:
+        """What a worker wrote under a stem.
+
+        Raises:
+            WorkerDied: it wrote nothing that can be read.
+        """
         path = stem.with_suffix(".json")
         try:
             with _opened(path) as file:

@@ -56,7 +56,7 @@ def read_output(stem: str) -> Any:  # noqa: ANN401 (whatever a benchmark returns
 
     Containers, numbers and texts come back as they were; a named tuple as a tuple, a dataclass as
     a namespace of its fields, an array of 8 bits or less a float as float32, an array larger than
-    ``outputs.MOST_BYTES`` as its flat sample, and what could not be written as a text.
+    was to be written as its flat sample, and what could not be written as a text.
     """
     with open(f"{stem}.json", encoding="utf-8") as file:  # noqa: PTH123 (a string, as it came)
         tree = json.load(file)

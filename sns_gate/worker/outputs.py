@@ -14,8 +14,9 @@ import sys
 from collections.abc import Iterable
 from typing import Any, BinaryIO
 
-#: Of a larger array, elements at even distances are kept.
-MOST_BYTES = 256 << 20
+from sns_gate.protocol import WriteOutput
+from sns_gate.worker.digests import digest_array, digest_tensor
+
 #: Of all arrays of an output together; what comes after is not compared, and that is said.
 MOST_BYTES_IN_ALL = 1 << 30
 _DEEPEST, _MOST_ITEMS = 20, 10_000
@@ -33,15 +34,25 @@ _WIDENED_STARTS = ("float8_", "float6_", "float4_")
 Node = dict[str, Any]
 
 
-def write_output(value: object, stem: str) -> int:
-    """Write what a call returned to ``stem.json`` and ``stem.bin``; the bytes of its arrays.
+@dataclasses.dataclass(frozen=True)
+class _Elements:
+    """Where the elements of arrays go, or the key of the digests that stand for them."""
+
+    data: BinaryIO
+    most_bytes: int
+    key: int | None
+
+
+def write_output(value: object, request: WriteOutput) -> int:
+    """Write what a call returned as asked; the bytes of its arrays that were written.
 
     Args:
         value: that it returned.
-        stem: path without an ending.
+        request: where to and how.
     """
+    stem = request.stem
     with open(f"{stem}.bin", "wb") as data:  # noqa: PTH123 (a string, as it came)
-        tree = _node(value, data, ())
+        tree = _node(value, _Elements(data, request.most_bytes, request.key), ())
         size = data.tell()
     with open(f"{stem}.json", "w", encoding="utf-8") as file:  # noqa: PTH123
         json.dump(tree, file)
@@ -67,15 +78,15 @@ def overwrite(value: object, depth: int = 0) -> None:
             value.fill(numpy.nan if value.dtype.kind in "fc" else 113)
 
 
-def _node(value: object, data: BinaryIO, above: tuple[int, ...]) -> Node:
+def _node(value: object, to: _Elements, above: tuple[int, ...]) -> Node:
     """Describe one part; whatever cannot be described is opaque, and never an error."""
     try:
-        return _described_value(value, data, above)
+        return _described_value(value, to, above)
     except Exception as error:  # noqa: BLE001 (of the user's own types)
         return {"kind": "opaque", "type": f"{type(value).__name__} ({type(error).__name__})"}
 
 
-def _described_value(value: object, data: BinaryIO, above: tuple[int, ...]) -> Node:
+def _described_value(value: object, to: _Elements, above: tuple[int, ...]) -> Node:
     if value is None:
         return {"kind": "none"}
     numpy = sys.modules.get("numpy")
@@ -89,12 +100,12 @@ def _described_value(value: object, data: BinaryIO, above: tuple[int, ...]) -> N
     if items is not None:
         if id(value) in above or len(above) >= _DEEPEST or len(items) > _MOST_ITEMS:
             return {"kind": "opaque", "type": "a container too deep, too long, or in itself"}
-        made = [_node(item, data, (*above, id(value))) for item in items]
+        made = [_node(item, to, (*above, id(value))) for item in items]
         return {
             "kind": "items", "type": _class_name(value, form), "form": form, "keys": keys,
             "items": made,
         }  # fmt: skip
-    return _array(value, data)
+    return _array(value, to)
 
 
 def _exact(value: object) -> str:
@@ -135,23 +146,29 @@ def _items(value: object) -> tuple[str, list[object] | None, list[str]]:
     return "", None, []
 
 
-def _array(value: Any, data: BinaryIO) -> Node:  # noqa: ANN401 (of the user's libraries)
+def _array(value: Any, to: _Elements) -> Node:  # noqa: ANN401 (of the user's libraries)
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    if data.tell() >= MOST_BYTES_IN_ALL:
+    if to.data.tell() >= MOST_BYTES_IN_ALL:
         return {"kind": "opaque", "type": f"part behind {MOST_BYTES_IN_ALL >> 20} MiB of arrays"}
     if torch is not None and isinstance(value, torch.Tensor):
         if value.layout is not torch.strided or value.is_quantized or value.is_meta:
             return {"kind": "opaque", "type": f"{type(value).__name__} of layout {value.layout}"}
-        return _named(_tensor(torch, value.detach(), data), value, "torch")
+        return _named(_tensor(torch, value.detach(), to), value, "torch")
     if numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind in "biufc":
         value = value.astype(value.dtype.newbyteorder("="), copy=False)
-        flat, step = _sampled(value.reshape(-1), value.nbytes, value.size)
-        raw = numpy.ascontiguousarray(flat)
-        at = data.tell()
-        data.write(raw.tobytes())
-        node = _described("numpy", str(value.dtype), value.shape, step, at, data)
+        node = _numpy_array(numpy, value, to)
         return _named(node, value, "numpy")
     return {"kind": "opaque", "type": f"{type(value).__module__}.{type(value).__qualname__}"}
+
+
+def _numpy_array(numpy: Any, value: Any, to: _Elements) -> Node:  # noqa: ANN401
+    name, flat = str(value.dtype), value.reshape(-1)
+    if to.key is not None:
+        return _digested("numpy", name, value.shape, digest_array(flat, to.key))
+    flat, step = _sampled(flat, value.nbytes, value.size, to)
+    at = to.data.tell()
+    to.data.write(numpy.ascontiguousarray(flat).tobytes())
+    return _described("numpy", name, value.shape, step, at, to)
 
 
 def _named(node: Node, value: object, library: str) -> Node:
@@ -161,25 +178,28 @@ def _named(node: Node, value: object, library: str) -> Node:
     return node
 
 
-def _tensor(torch: Any, value: Any, data: BinaryIO) -> Node:  # noqa: ANN401
+def _tensor(torch: Any, value: Any, to: _Elements) -> Node:  # noqa: ANN401
     name = str(value.dtype).removeprefix("torch.")
     if not name.startswith(_WIDENED_STARTS) and name not in _KNOWN:
         return {"kind": "opaque", "type": f"tensor of {name}"}
-    flat, step = _sampled(value.reshape(-1), value.numel() * value.element_size(), value.numel())
+    flat, count = value.reshape(-1), value.numel()
+    if to.key is not None:
+        return _digested("torch", name, value.shape, digest_tensor(flat, to.key))
+    flat, step = _sampled(flat, count * value.element_size(), count, to)
     if name.startswith(_WIDENED_STARTS):
         flat = flat.to(torch.float32)
     elif name in _WIDENED:
         flat = flat.to(getattr(torch, _WIDENED[name]))
     flat = flat.cpu().contiguous().resolve_conj().resolve_neg()
     size = flat.numel() * flat.element_size()
-    at = data.tell()
+    at = to.data.tell()
     if size:
-        data.write((ctypes.c_char * size).from_address(flat.data_ptr()))
-    return _described("torch", name, value.shape, step, at, data)
+        to.data.write((ctypes.c_char * size).from_address(flat.data_ptr()))
+    return _described("torch", name, value.shape, step, at, to)
 
 
-def _sampled(flat: Any, size: int, count: int) -> tuple[Any, int]:  # noqa: ANN401
-    step = max(1, -(-size // MOST_BYTES))
+def _sampled(flat: Any, size: int, count: int, to: _Elements) -> tuple[Any, int]:  # noqa: ANN401
+    step = max(1, -(-size // to.most_bytes))
     return (flat if step == 1 or not count else flat[::step]), step
 
 
@@ -189,9 +209,14 @@ def _described(
     shape: Iterable[int],
     step: int,
     at: int,
-    data: BinaryIO,
+    to: _Elements,
 ) -> Node:
     return {
         "kind": "array", "form": form, "type": name, "shape": [int(n) for n in shape],
-        "step": step, "at": at, "size": data.tell() - at,
+        "step": step, "at": at, "size": to.data.tell() - at,
     }  # fmt: skip
+
+
+def _digested(form: str, name: str, shape: Iterable[int], digest: str) -> Node:
+    shape = [int(n) for n in shape]
+    return {"kind": "array", "form": form, "type": name, "shape": shape, "digest": digest}

@@ -62,6 +62,7 @@ class Workbench:
         self._calls: list[Callable[[], object]] = []
         self._input_bytes = 0
         self._reached: int | None = None
+        self._made: list[object] = []
         self._as_reference = False
         self._tuned: set[str] = set()
         self._placed = ""
@@ -128,7 +129,7 @@ class Workbench:
         recipe = request.recipe or Recipe("warm")
         start = time.perf_counter_ns()
         if self._calls:  # a request before this one failed half-way
-            self._calls = []
+            self._drop()
             timer.end()
         self._placed, self._reached = request.case, None
         timer.begin(request.padding_seed)
@@ -177,11 +178,13 @@ class Workbench:
             self._reached = reachable(self._calls[0])
         if request.renew:
             renew(self._calls[0])
-        made = self._called(request.seed)
+        if not request.again or not self._made:
+            self._made = []
+            self._made = [self._called(request.seed)]
         if request.poison:
-            overwrite(made)
-            made = self._called(request.seed)
-        return OutputWritten(write_output(made, request.stem), self._reached)
+            overwrite(self._made.pop())
+            self._made = [self._called(request.seed)]
+        return OutputWritten(write_output(self._made[0], request), self._reached)
 
     def judge_outputs(self, request: JudgeOutputs) -> OutputsJudged:
         """Have the placed case's own comparator judge what both sides wrote."""
@@ -201,7 +204,7 @@ class Workbench:
     def release(self, _: Release) -> Released:
         """Free the placed case."""
         timer = self._open_timer()
-        self._calls = []
+        self._drop()
         return Released(timer.end())
 
     def prove(self, _: Prove) -> Proven:
@@ -210,7 +213,7 @@ class Workbench:
 
     def recover(self) -> bool:
         """Free what a failed request left; False where the device is of no more use."""
-        self._calls = []
+        self._drop()
         if self._timer is None:
             return False
         try:
@@ -218,6 +221,10 @@ class Workbench:
         except RuntimeError:
             return False
         return True
+
+    def _drop(self) -> None:
+        """Let go of the placed case and of what it returned."""
+        self._calls, self._made = [], []
 
     def _called(self, seed: int) -> object:
         """What one more call of the placed case returns."""
