@@ -173,7 +173,7 @@ def place_both(
     timeout_s: float,
     *,
     warm_up: bool = True,
-) -> None:
+) -> list[protocol.Placed]:
     """Set a case up in both workers at once, on the same data at their own addresses.
 
     Args:
@@ -183,6 +183,9 @@ def place_both(
         timeout_s: for it.
         warm_up: whether it is called before anything else is asked.
 
+    Returns:
+        what the baseline's and the candidate's worker said of it.
+
     Raises:
         WorkerError: of the first side that failed, once both have answered.
         BothRaised: the code under test raised on both sides.
@@ -191,7 +194,7 @@ def place_both(
     for worker in workers:
         padding = stable_seed(*shared, worker.side, worker.index)
         worker.send(protocol.Place(spot.case, stable_seed(*shared), padding, recipe, warm_up))
-    receive_both(workers, protocol.Placed, timeout_s)
+    return receive_both(workers, protocol.Placed, timeout_s)
 
 
 def receive_both(workers: tuple[Worker, Worker], expected: type[_R], timeout_s: float) -> list[_R]:

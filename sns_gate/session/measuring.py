@@ -160,7 +160,8 @@ def measure_case(
         if prepared.compared.wrong is not None:
             return WrongCase((prepared.compared.wrong,))
         if run.rehearse:
-            _rehearse([worker for side in SIDES for worker in sides[side][1:]], run)
+            others = [worker for side in SIDES for worker in sides[side][1:]]
+            _rehearse(others, prepared.input_bytes, run)
         measured = _alternate(sides, run, prepared.timing, observer, progress)
         again = _after(_firsts(workers), run)
         if again.wrong is not None:
@@ -188,11 +189,12 @@ class _Prepared:
     timing: Timing
     compared: Compared
     peak_bytes: tuple[int | None, int | None]
+    input_bytes: int
 
 
 def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> _Prepared:
     """One worker a side compiles and tunes first; both sides' measurements choose the recipe."""
-    place_both(pair, Spot(run.case, 0, 0, run.seed), None, run.setup_timeout_s)
+    placed = place_both(pair, Spot(run.case, 0, 0, run.seed), None, run.setup_timeout_s)
     baseline, candidate = (
         worker.ask(protocol.Calibrate(run.mode), protocol.Calibrated, run.setup_timeout_s)
         for worker in pair
@@ -212,7 +214,8 @@ def _prepare(pair: tuple[Worker, Worker], run: CaseRun) -> _Prepared:
         setup_timeout_s=run.setup_timeout_s,
         sample_timeout_s=max(MIN_SAMPLE_TIMEOUT_S, SAMPLE_TIMEOUT_FACTOR * sample_s),
     )
-    return _Prepared(timing, compared, (baseline.peak_bytes, candidate.peak_bytes))
+    peak_bytes = (baseline.peak_bytes, candidate.peak_bytes)
+    return _Prepared(timing, compared, peak_bytes, max(one.input_bytes for one in placed))
 
 
 def _first_calls(pair: tuple[Worker, Worker], run: CaseRun, placement: int) -> Compared:
@@ -260,17 +263,20 @@ def _firsts(workers: Callable[[Side], Sequence[Worker]]) -> tuple[Worker, Worker
     return workers("baseline")[0], workers("candidate")[0]
 
 
-def _rehearse(workers: Sequence[Worker], run: CaseRun) -> None:
-    """Every other worker runs the set-up at once, since imports in it can take seconds."""
-    seed = stable_seed(run.seed, run.case, 0)
-    first, *others = workers
-    used = first.ask(protocol.Rehearse(run.case, seed), protocol.Placed, run.setup_timeout_s)
-    if run.free_bytes is not None and used.input_bytes * len(others) > run.free_bytes / 2:
-        return
-    for worker in others:
-        worker.send(protocol.Rehearse(run.case, seed))
-    for worker in others:
-        worker.receive(protocol.Placed, run.setup_timeout_s)
+def _rehearse(workers: Sequence[Worker], input_bytes: int, run: CaseRun) -> None:
+    """Every other worker runs the set-up, since imports in it can take seconds.
+
+    They do so at once, or as many at a time as half of the free memory holds the inputs of.
+    """
+    seed, at_once = stable_seed(run.seed, run.case, 0), len(workers)
+    if run.free_bytes is not None and input_bytes:
+        at_once = max(1, min(at_once, run.free_bytes // 2 // input_bytes))
+    for start in range(0, len(workers), at_once):
+        batch = workers[start : start + at_once]
+        for worker in batch:
+            worker.send(protocol.Rehearse(run.case, seed))
+        for worker in batch:
+            worker.receive(protocol.Placed, run.setup_timeout_s)
 
 
 def _alternate(

@@ -56,9 +56,9 @@ def prove(hello: Hello) -> Proven:
     for file in _loaded_files():
         owner = _owner(file, hello)
         if owner == "own":
-            own.add(os.path.realpath(file))
+            own.add(_real(file))
         elif owner == "foreign":
-            foreign.add(os.path.realpath(file))
+            foreign.add(_real(file))
     return Proven(tuple(sorted(own)[:_MAX_NAMED]), tuple(sorted(foreign)[:_MAX_NAMED]))
 
 
@@ -100,7 +100,7 @@ def _loaded_files() -> set[str]:
         # A module made by hand may name any text; relative to our folder it would seem ours.
         if isinstance(file, str) and os.path.isabs(file):  # noqa: PTH117 (strings from sys.modules)
             files.add(file)
-    files -= {file for file in files if os.path.realpath(file) in adapted}
+    files -= {file for file in files if _real(file) in adapted}
     # Libraries loaded by torch.ops or ctypes are in no module.
     with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:  # noqa: PTH123
         for line in maps:
@@ -111,13 +111,19 @@ def _loaded_files() -> set[str]:
 
 
 @functools.cache
+def _real(path: str) -> str:
+    """Where a path leads; asked of every loaded file after each case, so found out once."""
+    return os.path.realpath(path)
+
+
+@functools.cache
 def _owner(path: str, hello: Hello) -> str:
     """Whose tree holds a path, by the deepest root around it; empty where nobody's does.
 
     The interpreter's own folders are nobody's, even inside a revision (``.venv``), and so are
     benchmarks, which both sides share.
     """
-    real = os.path.realpath(path)
+    real = _real(path)
     if os.path.basename(real).startswith("bench_"):  # noqa: PTH119 (strings from sys.modules)
         return ""
     paths = sysconfig.get_paths()
