@@ -17,6 +17,8 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 #: By then whatever cannot be left by an exception is over, or the next try comes too early as well.
 _AGAIN_S = 0.02
 _postponed: list[BaseException] = []
+#: How this run is ending, from the first signal on.
+_begun: list[BaseException] = []
 
 
 @contextmanager
@@ -27,12 +29,14 @@ def signals_raise() -> Iterator[None]:
     stays so.
     """
     heard = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    _begun.clear()
     before = {number: signal.signal(number, _end) for number in heard}
     unraisable, sys.unraisablehook = sys.unraisablehook, partial(_again, heard, sys.unraisablehook)
     try:
         yield
     finally:
         sys.unraisablehook = unraisable
+        _begun.clear()
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -46,10 +50,22 @@ def to_its_end(undo: Callable[[], None]) -> None:
             raise _postponed.pop()
 
 
+def go_on() -> None:
+    """Raise once more what a signal raised before, where something kept it from ending the run.
+
+    A library's C code may drop any exception of Python code that it calls; whoever asks for more
+    work asks here first.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if _begun and main and not _is_undoing(sys._getframe(1)):  # noqa: SLF001 (as above)
+        raise _begun[0]
+
+
 def _end(number: int, frame: FrameType | None) -> None:
     for caught in _ENDING:
         signal.signal(caught, signal.SIG_IGN)
     ending = KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
+    _begun[:] = [ending]
     if not _is_undoing(frame):
         raise ending
     _postponed.append(ending)

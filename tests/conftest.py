@@ -17,6 +17,14 @@ import pytest
 from sns_gate.types import CaseResult, GateResult, Verdict
 from tests.fake_nvml import build
 
+#: What a machine that runs the tests sets to say where it is and how it likes its output; a test
+#: that is about one of these sets it itself.
+_OF_THE_MACHINE = ("SNS_GATE_", "GITHUB_", "RUNNER_", "TTY_", "CLICOLOR", "RECORDED_", "FAKE_NVML_")
+_ALSO = {"CI", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "GIT_DIR", "GIT_WORK_TREE"}
+for _name in list(os.environ):
+    if _name.startswith(_OF_THE_MACHINE) or _name in _ALSO:
+        del os.environ[_name]
+
 #: Time that passes whatever else the machine does, so that no verdict rests on fine timing.
 WORK = """
     import time
@@ -107,9 +115,8 @@ def measured(case: Mapping[str, Any]) -> bool:
 
 
 def clean_environment(**extra: str) -> dict[str, str]:
-    """This environment without what would configure the gate, plus some variables."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("SNS_GATE_")}
-    return kept | extra
+    """This environment, in which nothing configures the gate, plus some variables."""
+    return {**os.environ, **extra}
 
 
 #: Other load beside which an interval may become too wide.

@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from sns_gate.errors import Terminated
+from sns_gate.protocol import Ready
 from sns_gate.revisions import scratch_folder
-from sns_gate.signals import signals_raise, to_its_end
+from sns_gate.signals import go_on, signals_raise, to_its_end
 from tests.conftest import QUICK, clean_environment, commit, git
 from tests.leftovers import left_behind
+from tests.test_workers import HELLO, worker
 
 ENDINGS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated, signal.SIGHUP: Terminated}
 
@@ -90,6 +92,33 @@ def test_a_signal_in_a_finalizer_is_not_lost(number: signal.Signals) -> None:
 
     with signals_raise(), pytest.raises(ENDINGS[number]):
         works()
+
+
+def kept(number: int) -> None:
+    """A signal whose exception goes no further, as where C code drops errors of a callback."""
+    with contextlib.suppress(BaseException):
+        os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", ENDINGS)
+def test_a_signal_that_something_kept_ends_whoever_asks_for_more_work(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    asked, silent = worker(tmp_path, ""), worker(tmp_path, "time.sleep(60)")
+    silent.send(HELLO)
+    try:
+        with signals_raise():
+            go_on()
+            kept(number)
+            with pytest.raises(ENDINGS[number]):
+                asked.send(HELLO)
+            with pytest.raises(ENDINGS[number]):
+                silent.receive(Ready, 30)
+            to_its_end(go_on)  # no clean-up is cut short
+        go_on()
+    finally:
+        asked.kill()
+        silent.kill()
 
 
 def test_what_else_a_finalizer_raises_is_still_said(monkeypatch: pytest.MonkeyPatch) -> None:

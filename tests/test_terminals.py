@@ -6,11 +6,13 @@ import fcntl
 import json
 import os
 import pty
+import select
 import shlex
 import signal
 import subprocess
 import sys
 import termios
+import threading
 import time
 from pathlib import Path
 
@@ -18,7 +20,7 @@ import pytest
 
 from tests.conftest import QUICK, WORK, check, clean_environment, commit, new_repository
 from tests.leftovers import left_behind, processes_in
-from tests.moments import ended, held_cases
+from tests.moments import ended, held_cases, wait_until_held
 
 BENCH = """
 from sns_gate import benchmark
@@ -51,7 +53,12 @@ def test_a_check_whose_terminal_is_closed_ends_by_it_and_keeps_what_it_measured(
     held.touch()
     commit(repository, {"benchmarks/bench_square.py": held_cases(held, count=2)})
     commit(repository, {"README": "the same code"})
-    ours, its = pty.openpty()
+    (ours, its), closing = pty.openpty(), os.pipe()
+
+    def read_until_closed() -> None:
+        while closing[0] not in select.select([ours, closing[0]], [], [])[0]:
+            os.read(ours, 1 << 12)
+        os.close(ours)
 
     def take_terminal() -> None:
         os.setsid()
@@ -65,15 +72,19 @@ def test_a_check_whose_terminal_is_closed_ends_by_it_and_keeps_what_it_measured(
     )  # fmt: skip
     with ended(gate):
         os.close(its)
-        said = b""
-        while b"stays[n=2]" not in said:  # so that the first is kept
-            said += os.read(ours, 1 << 12)
-        os.close(ours)
+        reads = threading.Thread(target=read_until_closed)
+        reads.start()
+        wait_until_held(held, gate)  # so that the first is kept
+        os.write(closing[1], b"!")
+        reads.join()
+        os.close(closing[0])
+        os.close(closing[1])
         if ignored:  # then it sees at its next word that nobody hears it
             held.unlink()
         assert gate.wait(ENDS_WITHIN_S) == 128 + signal.SIGTERM
     kept = json.loads((repository / "result.json").read_text())
-    assert ignored or (len(kept["cases"]), kept["complete"]) == (1, False)
+    cases = [(case["id"], case["verdict"], case["reasons"]) for case in kept["cases"]]
+    assert ignored or (len(cases), kept["complete"]) == (1, False), cases
     assert not left_behind(repository, tmp)
     held.unlink(missing_ok=True)
     again = check(repository, TMPDIR=str(tmp))

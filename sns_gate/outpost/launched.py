@@ -19,6 +19,7 @@ from sns_gate.errors import PlaceLost, RefusedRun, UsageError
 from sns_gate.outpost import lines
 from sns_gate.outpost.messages import PROTOCOL, Alive, Answer, Greeting, Message
 from sns_gate.protocol import MAX_LINE_BYTES
+from sns_gate.signals import go_on
 
 #: An outpost says every few seconds that it is there.
 SILENCE_S = 30.0
@@ -167,6 +168,7 @@ class Launched:
         Raises:
             PlaceLost: nobody takes it.
         """
+        go_on()
         left = memoryview(lines.encoded(message))
         with selectors.DefaultSelector() as selector:
             try:
@@ -225,6 +227,7 @@ class Launched:
             selector.register(self._from, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
                 if not selector.select(_POLL_S):
+                    go_on()
                     self._require_somebody(deadline_s, timeout_s)
                     continue
                 chunk = os.read(self._from.fileno(), _READ_BYTES)

@@ -19,6 +19,7 @@ from sns_gate import protocol
 from sns_gate.accounts import Account, Streams
 from sns_gate.errors import CallRaised, ConfigError, WorkerDied, WorkerError, WorkerHung
 from sns_gate.protocol import Failed, Reply, Request
+from sns_gate.signals import go_on
 from sns_gate.types import Side
 from sns_gate.workers.environment import Launch
 
@@ -130,7 +131,9 @@ class WorkerProcess:
 
         Raises:
             WorkerDied: the process is gone.
+            Terminated: a signal came before, and what it raised was kept from ending the run.
         """
+        go_on()
         pipe = self._process.stdin
         try:
             assert pipe is not None  # noqa: S101 (set by Popen above)
@@ -214,6 +217,7 @@ class WorkerProcess:
             while b"\n" not in self._buffer:
                 left = deadline - time.monotonic()
                 if left > 0 and not selector.select(min(left, _POLL_S)):
+                    go_on()
                     # A descendant may hold the pipe open after the worker itself has ended.
                     if not self.alive:
                         raise self._death()
