@@ -1,7 +1,8 @@
 """Makes ``docs/evidence.md`` from the compact results in ``docs/data``; no figure is typed.
 
 ``python -m studies.evidence`` writes the page; ``--keep NAME RESULT`` first keeps a study's result
-as ``docs/data/NAME``, one of ``sns-gate check`` reduced to what the page needs. A name is its
+as ``docs/data/NAME``, one of ``sns-gate check`` reduced to what the page needs; ``--add`` puts a
+result's launches or kernels beside those that are kept of the same kind of machine. A name is its
 study's and its machine's: ``demo.h200.json``.
 """
 
@@ -51,6 +52,25 @@ def keep(name: str, result: Path) -> None:
     (DATA / name).write_text(text, encoding="utf-8")
 
 
+def add(name: str, result: Path) -> None:
+    """Put a result's launches, or its kernels, beside those that are kept.
+
+    Raises:
+        SystemExit: it was measured on another kind of machine, or holds neither.
+    """
+    kept, found = (json.loads(path.read_text(encoding="utf-8")) for path in (DATA / name, result))
+    machines = [data["machine"].rpartition(", ")[0] for data in (kept, found)]  # without the date
+    if machines[0] != machines[1]:
+        raise SystemExit(f"{result} is of '{machines[1]}', and {name} of '{machines[0]}'")
+    if "launches" in kept:
+        kept["launches"] += found["launches"]
+    elif "kernels" in kept:
+        kept["kernels"] |= found["kernels"]
+    else:
+        raise SystemExit(f"{name} has neither launches nor kernels, so nothing can stand beside")
+    (DATA / name).write_text(json.dumps(kept) + "\n", encoding="utf-8")
+
+
 def render() -> str:
     """The page from what is kept."""
     parts = [
@@ -89,9 +109,15 @@ def render() -> str:
 def main() -> None:
     """Keep what is asked, draw, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keep", nargs=2, metavar=("NAME", "RESULT"), action="append", default=[])
-    for name, result in parser.parse_args().keep:
+    for option in ("--keep", "--add"):
+        parser.add_argument(
+            option, nargs=2, metavar=("NAME", "RESULT"), action="append", default=[]
+        )
+    asked = parser.parse_args()
+    for name, result in asked.keep:
         keep(name, Path(result))
+    for name, result in asked.add:
+        add(name, Path(result))
     for study, draw in {"soak": soak.draw, "tiers_live": tiers_live.draw}.items():
         for path in DATA.glob(f"{study}.*.json"):
             draw(json.loads(path.read_text(encoding="utf-8")), path.with_suffix(".svg"))

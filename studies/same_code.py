@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,20 +31,21 @@ def run(file: Path, rounds: int = ROUNDS) -> None:
     for name, (setup, fn) in KERNELS.items():
         if name in kernels:
             continue
-        ours, theirs, seconds, tier = [], [], [0.0, 0.0], ""
+        ours, theirs, seconds = [], [], [0.0, 0.0]
+        tiers: Counter[str] = Counter()
         for round_ in range(rounds):
             start = time.perf_counter()
             found = sns_gate.compare(fn, fn, setup=setup, seed=round_)
             seconds[0] += time.perf_counter() - start
             ours.append([found.speedup, found.speedup_ci_lo, found.speedup_ci_hi])
-            tier = found.tier.value
+            tiers[found.tier.value] += 1
             candidate, baseline = partial(fn, *setup()), partial(fn, *setup())
             start = time.perf_counter()
             theirs.append(list(sequential_compare(candidate, baseline)))
             del candidate, baseline
             seconds[1] += time.perf_counter() - start
         kernels[name] = {
-            "ours": _rounded(ours), "specification": _rounded(theirs), "tier": tier,
+            "ours": _rounded(ours), "specification": _rounded(theirs), "tiers": tiers,
             "seconds": [round(s / rounds, 3) for s in seconds],
         }  # fmt: skip
         file.write_text(json.dumps(kept) + "\n", encoding="utf-8")
@@ -65,7 +67,9 @@ def _half_width(intervals: list[list[float]]) -> float:
 
 
 def _row(name: str, kept: dict[str, Any]) -> str:
-    cells = [name, kept["tier"]]
+    # One tier alone was kept of the first rounds, the last one's.
+    tiers = kept.get("tiers") or {kept["tier"]: 0}
+    cells = [name, ", ".join(f"{count or ''} {tier}".strip() for tier, count in tiers.items())]
     for way, seconds in zip(("ours", "specification"), kept["seconds"], strict=True):
         found = kept[way]
         worst = max(abs(100 * (estimate - 1)) for estimate, _, _ in found)
