@@ -12,8 +12,8 @@ from typing import Any
 from studies.launches import add_launches, launch
 
 LAUNCHES = 4
-#: One call more in so many, by benchmark (``studies/zoo/planted``).
-PLANTED_PCT = {"seen": 100 / 66, "within": 100 / 333}
+#: About, in % of the time, by benchmark (``studies/zoo/planted``).
+PLANTED_PCT = {"seen": 1.5, "within": 0.3}
 
 
 def _once(number: int) -> dict[str, Any]:
@@ -34,23 +34,23 @@ def section(kept: dict[str, Any]) -> list[str]:
     lines = [
         "## Planted slowdowns\n",
         f"{kept['machine']}; {kept['launches'][0]['processes']} processes a side, "
-        f"{len(kept['launches'])} launches. One call more in 66 (1.5%) at a tolerance of 0.5%, and "
-        f"one in 333 (0.3%) at 1%.\n",
-        "| kernel | planted, % | tolerance, % | runs | called slower | printed detectable, % "
-        "| of runs that print it as detectable, slower | estimate, % |",
-        "|---|---|---|---|---|---|---|---|",
+        f"{len(kept['launches'])} launches. Some 1.5% more work at a tolerance of 0.5%, and some "
+        f"0.3% at 1%; what it came to in time is the median of all estimates.\n",
+        "| kernel | planted, % | it came to, % | tolerance, % | runs | called slower "
+        "| printed detectable, % | of runs that print it as detectable, slower |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for (benchmark, kind), listed in kinds.items():
-        planted = PLANTED_PCT[benchmark]
+        estimates = [100 * (1 / c["speedup"]["estimate"] - 1) for c in listed if c["speedup"]]
+        came_to = statistics.median(estimates)
         slower = [case["verdict"] == "slower" for case in listed]
         prints = [case["detectable_pct"] or 0.0 for case in listed]
-        says_so = [s for s, p in zip(slower, prints, strict=True) if 0 < p <= planted]
-        estimates = [100 * (1 / c["speedup"]["estimate"] - 1) for c in listed if c["speedup"]]
+        says_so = [s for s, p in zip(slower, prints, strict=True) if 0 < p <= came_to]
         share = f"{sum(says_so)} of {len(says_so)}" if says_so else "none print it"
         lines.append(
-            f"| {kind} | {planted:.2f} | {100 * listed[0]['tolerance']:g} | {len(listed)} | "
-            f"{sum(slower)} | {statistics.median(prints):.2f} | {share} | "
-            f"{statistics.median(estimates):.2f} |"
+            f"| {kind} | {PLANTED_PCT[benchmark]:g} | {came_to:.2f} | "
+            f"{100 * listed[0]['tolerance']:g} | {len(listed)} | {sum(slower)} | "
+            f"{statistics.median(prints):.2f} | {share} |"
         )
     return [*lines, ""]
 

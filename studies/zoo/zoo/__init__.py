@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-#: Further calls in a planted benchmark, beside those that both revisions make.
+#: Further parts of work in a planted benchmark, beside those that both revisions do.
 EXTRA = 0
 
 softmax = torch.softmax
@@ -64,18 +64,36 @@ def autotuned():
     return run
 
 
-def replayed(call, count):
-    """A graph of so many calls and the planted ones, so that launches add nothing of their own."""
-    for _ in range(3):
-        call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(count + EXTRA):
-            call()
+def added(x, y, out):
+    """All rows but the last one, and the planted one."""
+    rows = len(x) - 1 + EXTRA
+    torch.add(x[:rows], y[:rows], out=out[:rows])
+    return out[:-1]
 
-    def run():
-        graph.replay()
-        return call  # whose inputs the graph reads
+
+def contracted(a, b, out, block):
+    """Over all columns but the last block, which is of zeros, and the planted one."""
+    inner = len(b) - block + block * EXTRA
+    return torch.matmul(a[:, :inner], b[:inner], out=out)
+
+
+@functools.cache
+def spun():
+    """Rounds of a chain of multiplications by one, each waiting for the last, and planted ones."""
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def spin(x, out, one, zero, rounds, STEPS: tl.constexpr):
+        at = tl.program_id(0) * 128 + tl.arange(0, 128)
+        value = tl.load(x + at)
+        for _ in range(rounds):
+            for _ in tl.static_range(STEPS):
+                value = value * one + zero
+        tl.store(out + at, value)
+
+    def run(x, out, rounds, steps):
+        spin[(x.numel() // 128,)](x, out, 1.0, 0.0, rounds + EXTRA, STEPS=steps)
+        return out
 
     return run
