@@ -96,9 +96,10 @@ WAYS: dict[str, Callable[[Call, Call], Found]] = {
 }
 
 
-def run(rounds: int) -> dict[str, Any]:
-    """All ways over all kernels, then whole checks of the same kernels."""
+def run(file: Path, rounds: int) -> None:
+    """All ways over all kernels, then whole checks of the same kernels, saved after each."""
     kernels: dict[str, dict[str, Any]] = {}
+    kept = {"machine": describe(), "kernels": kernels}
     for name in KERNELS:
         # In another process, so that this one does not hold the GPU while checks run.
         done = subprocess.run(
@@ -108,10 +109,17 @@ def run(rounds: int) -> dict[str, Any]:
         ways = json.loads(done.stdout.splitlines()[-1])
         ways["nvbench"] = _nvbench(name)
         kernels[name] = ways
+        file.write_text(json.dumps(kept) + "\n", encoding="utf-8")
         print(name, {way: len(_missed(ways[way]["found"])) for way in ways}, flush=True)
+    chosen = [word for stem in _IN_ZOO.values() for word in ("--filter", _pattern(stem))]
     for number in range(_CHECKS):
-        _add_check(kernels, launch("same", 0, "--seed", str(number)))
-    return {"machine": describe(), "kernels": kernels}
+        _add_check(kernels, launch("same", 0, "--seed", str(number), *chosen))
+        file.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+
+
+def _pattern(stem: str) -> str:
+    """All cases that begin so; a bracket stands for a choice in a pattern."""
+    return f"{stem.removesuffix(']').replace('[', '?')}*"
 
 
 def in_this_process(kernel: str, rounds: int) -> dict[str, Any]:
@@ -206,7 +214,7 @@ def main() -> None:
     if sys.argv[1] in KERNELS:
         print(json.dumps(in_this_process(sys.argv[1], rounds)))
         return
-    Path(sys.argv[1]).write_text(json.dumps(run(rounds)) + "\n", encoding="utf-8")
+    run(Path(sys.argv[1]), rounds)
 
 
 if __name__ == "__main__":
