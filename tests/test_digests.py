@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import random
+import sys
 
 import numpy as np
 import pytest
 import torch  # noqa: TID253 (its tensors are digested)
 
-from sns_gate.worker.digests import digest_array, digest_tensor
+from sns_gate.worker import digests
+from sns_gate.worker.digests import digest_array
 
 KEY = 0x1234_5678_9ABC
-WORDS = 1 << 20
+WORDS = 1 << 16
 TYPES = [
     torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int8, torch.int64,
     torch.uint16, torch.bool, torch.complex64, torch.float8_e4m3fn,
 ]  # fmt: skip
+
+
+def digest_tensor(flat: torch.Tensor, key: int) -> str:
+    """As on a device: a tensor of the CPU is digested as an array otherwise."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delitem(sys.modules, "numpy")
+        return digests.digest_tensor(flat, key)
 
 
 def noise(count: int, seed: int = 1) -> torch.Tensor:
@@ -66,6 +75,11 @@ def test_equal_sign_bits_cancel_under_no_key(seed: int) -> None:
     other = one.clone()
     other[:: 1 + seed % 7] = -(1 << 31)
     assert digest_tensor(one, seed) != digest_tensor(other, seed)
+
+
+def test_on_the_cpu_a_tensor_is_digested_as_the_array_that_it_is() -> None:
+    one = torch.randn(100_000)
+    assert digests.digest_tensor(one, KEY) == digest_array(one.numpy(), KEY)
 
 
 def test_views_and_conjugates_are_digested_as_what_they_show() -> None:

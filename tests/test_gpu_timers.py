@@ -11,6 +11,7 @@ import pytest
 from sns_gate.protocol import Recipe
 from sns_gate.timers.cuda import CudaTimer
 from sns_gate.timers.driver import HOLD_LIMIT_NS
+from sns_gate.worker.digests import digest_tensor
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 
@@ -131,3 +132,18 @@ def test_the_peak_of_a_call_is_its_inputs_and_what_it_makes(timer: CudaTimer, to
     del x
     timer.end()
     assert torch.cuda.memory_reserved() < 1 << 30
+
+
+def test_an_output_is_digested_on_the_device_whatever_bit_differs(torch: Any) -> None:  # noqa: ANN401
+    generator = torch.Generator("cuda").manual_seed(1)
+    for count in (3, 1 << 20, (4 << 20) + 5):
+        one = torch.randint(0, 256, (count,), dtype=torch.uint8, device="cuda", generator=generator)
+        before, state = digest_tensor(one, 7), torch.cuda.get_rng_state()
+        assert digest_tensor(one.clone(), 7) == before != digest_tensor(one, 8)
+        for at in (0, count // 2, count - 1):
+            one[at] ^= 128
+            assert digest_tensor(one, 7) != before, at
+            one[at] ^= 128
+        assert torch.equal(torch.cuda.get_rng_state(), state)
+    halves = torch.randn(1000, device="cuda").bfloat16()
+    assert digest_tensor(halves, 7) == digest_tensor(halves.clone(), 7)

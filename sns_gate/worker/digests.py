@@ -13,7 +13,8 @@ import sys
 from typing import Any
 
 #: Words that have weights of their own; each piece of so many has a sum of its own.
-_WORDS = 1 << 20
+_WORDS = 1 << 16
+_PIECES_AT_ONCE = 16
 _WORD_BYTES = 4
 
 
@@ -28,20 +29,22 @@ def digest_tensor(flat: Any, key: int) -> str:  # noqa: ANN401 (torch is importe
     flat = flat.resolve_conj().resolve_neg().contiguous()
     if flat.is_complex():
         flat = torch.view_as_real(flat).reshape(-1)
-    generator = torch.Generator(device=flat.device).manual_seed(key)
+    raw = flat.view(torch.uint8)
+    if raw.device.type == "cpu" and "numpy" in sys.modules:
+        return digest_array(raw.numpy(), key)
+    generator = torch.Generator(device=raw.device).manual_seed(key)
     bounds = {"low": -(1 << 63), "high": (1 << 63) - 1}
     weights = torch.randint(
-        size=(_WORDS,), dtype=torch.int64, device=flat.device, generator=generator, **bounds
+        size=(_WORDS,), dtype=torch.int64, device=raw.device, generator=generator, **bounds
     )
-    sums = []
-    raw = flat.view(torch.uint8)
-    for piece in raw.split(_WORDS * _WORD_BYTES):
-        lacks = -piece.numel() % _WORD_BYTES
-        if lacks or piece.data_ptr() % _WORD_BYTES:
-            piece = torch.cat((piece, piece.new_zeros(lacks)))  # noqa: PLW2901 (its copy)
-        words = piece.view(torch.int32)
-        sums.append((weights[: len(words)] * words).sum())
-    return _short(raw.numel(), torch.stack(sums).tolist() if sums else [])
+    sums: list[int] = []
+    for slab in raw.split(_PIECES_AT_ONCE * _WORDS * _WORD_BYTES):
+        lacks = -slab.numel() % (_WORDS * _WORD_BYTES)
+        if lacks or slab.data_ptr() % _WORD_BYTES:
+            slab = torch.cat((slab, slab.new_zeros(lacks)))  # noqa: PLW2901 (its copy)
+        words = slab.view(torch.int32).view(-1, _WORDS)
+        sums.extend((weights * words).sum(1).tolist())
+    return _short(raw.numel(), sums)
 
 
 def digest_array(flat: Any, key: int) -> str:  # noqa: ANN401 (numpy likewise)
@@ -52,14 +55,17 @@ def digest_array(flat: Any, key: int) -> str:  # noqa: ANN401 (numpy likewise)
         key: that draws the weights, below 2^63.
     """
     numpy = sys.modules["numpy"]
-    weights = numpy.random.Generator(numpy.random.PCG64(key)).integers(
-        0, (1 << 64) - 1, _WORDS, dtype=numpy.uint64, endpoint=True
-    )
     raw = numpy.ascontiguousarray(flat).view(numpy.uint8)
-    words = numpy.pad(raw, (0, -raw.size % _WORD_BYTES)).view(numpy.uint32)
-    starts = range(0, words.size, _WORDS)
-    pieces = (words[start : start + _WORDS] for start in starts)
-    return _short(raw.size, [int((weights[: len(piece)] * piece).sum()) for piece in pieces])
+    needed = min(_WORDS, -(-raw.size // _WORD_BYTES))
+    weights = numpy.random.Generator(numpy.random.PCG64(key)).integers(
+        0, (1 << 64) - 1, needed, dtype=numpy.uint64, endpoint=True
+    )
+    sums: list[int] = []
+    for start in range(0, raw.size, _WORDS * _WORD_BYTES):
+        piece = raw[start : start + _WORDS * _WORD_BYTES]
+        words = numpy.pad(piece, (0, -piece.size % _WORD_BYTES)).view(numpy.uint32)
+        sums.append(int((weights[: len(words)] * words).sum()))
+    return _short(raw.size, sums)
 
 
 def _short(size: int, sums: list[int]) -> str:
