@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sns_gate.types import ComparisonResult
 from studies.kernels import KERNELS
 from studies.machine import describe
 from studies.sequential import sequential_compare
@@ -38,7 +39,7 @@ def run(file: Path, rounds: int = ROUNDS) -> None:
             found = sns_gate.compare(fn, fn, setup=setup, seed=round_)
             seconds[0] += time.perf_counter() - start
             ours.append([found.speedup, found.speedup_ci_lo, found.speedup_ci_hi])
-            tiers[found.tier.value] += 1
+            tiers[_tier(found)] += 1
             candidate, baseline = partial(fn, *setup()), partial(fn, *setup())
             start = time.perf_counter()
             theirs.append(list(sequential_compare(candidate, baseline)))
@@ -50,6 +51,14 @@ def run(file: Path, rounds: int = ROUNDS) -> None:
         }  # fmt: skip
         file.write_text(json.dumps(kept) + "\n", encoding="utf-8")
         print(_row(name, kernels[name]), flush=True)
+
+
+def _tier(found: ComparisonResult) -> str:
+    """The tier, with the reasons where there is no verdict."""
+    if found.is_performance_valid:
+        return found.tier.value
+    codes = {reason.code for half in (found.candidate, found.baseline) for reason in half.reasons}
+    return f"{found.tier.value} ({', '.join(sorted(codes))})"
 
 
 def _rounded(intervals: list[list[float]]) -> list[list[float]]:
