@@ -93,3 +93,27 @@ def test_a_check_that_is_killed_leaves_nothing_but_its_result(tmp_path: Path, nu
     said, _ = again.communicate(timeout=120)
     assert again.returncode == 0, said
     assert not place.left()
+
+
+#: Interrupts whoever imports this module of the command.
+INTERRUPTED = """
+import os, signal, sys
+from sns_gate.cli import main
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == {name!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+sys.exit(main(["schema"]))
+"""
+
+
+@pytest.mark.parametrize("name", ["sns_gate.cli.parser", "sns_gate.errors", "sns_gate.report.json"])
+def test_an_interrupt_while_the_command_is_imported_is_said_as_one(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED.format(name=name)],
+        capture_output=True, text=True, check=False, env=clean_environment(),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "sns-gate: interrupted\n")

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sns_gate import cli
+from sns_gate.cli import endings
 from sns_gate.config import ENVIRONMENT_PREFIX, setting_options
 from sns_gate.errors import RevisionError, UsageError
 from sns_gate.github.checkout import Checkout
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
         clean = clean_environment(os.environ, with_token=name == "post")
         os.execve(sys.executable, [sys.executable, "-P", "-m", __spec__.name, name], clean)  # noqa: S606 (itself)
     steps = {"measure": measure, "clean": clean_up, "post": tell}
-    return cli.guarded(lambda: steps[name](os.environ))
+    return endings.guarded(lambda: steps[name](os.environ))
 
 
 def clean_environment(environment: Mapping[str, str], *, with_token: bool) -> dict[str, str]:
@@ -77,7 +77,7 @@ def measure(environment: Mapping[str, str]) -> int:
     """Fetch, drop the checkout's credentials, check; fails only where no result is left."""
     result = Path(given(environment, "json") or "result.json").absolute()
     result.unlink(missing_ok=True)
-    code = cli.guarded(lambda: _checked(environment, result))
+    code = endings.guarded(lambda: _checked(environment, result))
     if not result.exists():
         return code or 1
     found = result_file.read(result)
@@ -99,7 +99,7 @@ def _checked(environment: Mapping[str, str], result: Path) -> int:
         checkout.fetch(event)
     checkout.drop_credentials()
     checkout.require_no_credentials()
-    return cli.main([
+    return endings.run_command([
         "check", "--json", str(result), "--baseline", baseline or checkout.baseline(event),
         *_candidate(environment), *_settings(environment),
     ])  # fmt: skip
@@ -134,7 +134,7 @@ def clean_up(environment: Mapping[str, str]) -> int:
     with contextlib.suppress(RevisionError):
         Repository(Path.cwd()).forget_worktrees(is_left_behind)
     folder = given(environment, "state-dir")
-    return cli.main(["restore", *([f"--state-dir={folder}"] if folder else [])])
+    return endings.run_command(["restore", *([f"--state-dir={folder}"] if folder else [])])
 
 
 def tell(environment: Mapping[str, str]) -> int:
@@ -147,7 +147,7 @@ def tell(environment: Mapping[str, str]) -> int:
     for name, option in (("comment", "--no-comment"), ("check", "--no-check")):
         options += [option] if given(environment, name) == "false" else []
     options += ["--status"] if given(environment, "status") == "true" else []
-    return cli.main(["post", *options, result])
+    return endings.run_command(["post", *options, result])
 
 
 def one_result(environment: Mapping[str, str]) -> str | None:
@@ -167,7 +167,7 @@ def one_result(environment: Mapping[str, str]) -> str | None:
     folder = environment.get("RUNNER_TEMP") or tempfile.gettempdir()
     merged = Path(folder) / "sns-gate-merged.json"
     merged.unlink(missing_ok=True)
-    cli.main(["merge", *names, "--json", str(merged), "--quiet"])
+    endings.run_command(["merge", *names, "--json", str(merged), "--quiet"])
     return str(merged) if merged.exists() else None
 
 
