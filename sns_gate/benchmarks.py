@@ -14,6 +14,8 @@ Setup = Callable[..., Any]
 #: Compares what both sides returned: says in a text what differs, returns False, or raises
 #: AssertionError; None and True mean that they are alike.
 Comparator = Callable[[Any, Any], "bool | str | None"]
+#: Ten times as much memory is hardly what anybody lets pass; 10 was meant as 10%.
+_MOST_MEMORY = 10.0
 _F = TypeVar("_F", bound=Setup)
 
 #: In the order in which their decorators ran; ``discovery.load_file`` takes its share of it.
@@ -197,14 +199,14 @@ def _refuse_unclear_check(
 def _refuse_unclear_shares(tolerance: object, memory_tolerance: object) -> None:
     for what, share, most in (
         ("tolerance", tolerance, 1.0),
-        ("memory_tolerance", memory_tolerance, math.inf),
+        ("memory_tolerance", memory_tolerance, _MOST_MEMORY),
     ):
         if share is None:
             continue
         if not isinstance(share, (int, float)):
             raise TypeError(f"{what} is a share as a number, such as 0.05 for 5%, got {share!r}")
         if not 0 <= share < most or (most == 1.0 and share == 0):
-            raise ValueError(f"{what} is a share, such as 0.05 for 5%, got {share}")
+            raise ValueError(f"{what} is a share below {most:g}, such as 0.05 for 5%, got {share}")
 
 
 def _refuse_unclear_values(key: str, values: object) -> None:

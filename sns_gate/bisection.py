@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from sns_gate import gate
 from sns_gate.config import Layers, Source
-from sns_gate.errors import NothingCompared, RefusedRun, RevisionError, UsageError
+from sns_gate.errors import BuildError, NothingCompared, RefusedRun, RevisionError, UsageError
 from sns_gate.revisions import Repository
 from sns_gate.rig import CheckRequest
 from sns_gate.types import Bisection, CaseResult, Fate, Found, GateResult, Speedup, Tried, Verdict
@@ -186,7 +186,10 @@ def _nearer(speedup: Speedup, state: Bisection) -> Fate:
 def _why(case: CaseResult | None) -> str:
     if case is None:
         return "it has no such case"
-    return case.reasons[-1].text if case.reasons else case.verdict.value
+    if not case.reasons:
+        return case.verdict.value
+    # What takes the verdict away stands first, what broke the case last.
+    return case.reasons[0 if case.verdict is Verdict.REFUSED else -1].text
 
 
 def _check(
@@ -198,8 +201,8 @@ def _check(
     one = replace(request, baseline=good, candidate=commit, layers=layers)
     try:
         return gate.check(one, progress, _keep_nothing)
-    except RevisionError as error:
-        if "baseline" in str(error):  # no other commit would fare better
+    except BuildError as error:
+        if error.side == "baseline":  # no other commit would fare better
             raise UsageError(str(error)) from None
         raise
 

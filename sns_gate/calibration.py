@@ -79,6 +79,8 @@ class Calibration(Record):
 def calibrate(results: Sequence[GateResult]) -> Calibration:
     """Sum up checks whose sides are the same code.
 
+    Cases against a reference or a further baseline are left out: those are not the same code.
+
     Args:
         results: at least one, of the same cases and settings.
 
@@ -89,7 +91,8 @@ def calibrate(results: Sequence[GateResult]) -> Calibration:
         raise ValueError("a calibration needs at least one check of a revision against itself")
     rounds: dict[str, list[CaseResult]] = {}
     for result in results:
-        for case in result.cases:
+        alike = [case for case in result.cases if not case.reference and not case.against]
+        for case in alike:
             rounds.setdefault(case.id, []).append(case)
     cases = tuple(_noise(id_, listed) for id_, listed in rounds.items())
     tolerance = _common([case.tolerance for case in cases if case.half_width_pct is not None])

@@ -39,6 +39,19 @@ class RevisionError(UsageError):
     """A reference, a repository or a build is not what the check needs."""
 
 
+class BuildError(RevisionError):
+    """A revision could not be built.
+
+    Args:
+        side: of the revision.
+        message: what happened, and the end of the build's output.
+    """
+
+    def __init__(self, side: str, message: str) -> None:
+        super().__init__(message)
+        self.side = side
+
+
 class ResultFileError(UsageError):
     """A result file cannot be read or written."""
 

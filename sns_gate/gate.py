@@ -103,6 +103,7 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
             ledger = Ledger(header(settings, places.device, *both), save)
             ledger.disclose((*notes, *several_bases(sides["baseline"])))
             ledger.disclose((*dirty(sides["candidate"]), *empty_submodules(sides), *same))
+            ledger.disclose(_identical(sides))
             ledger.compared_with(one.info for one in further)
             return _judged(_Run(rig, places, ledger, progress, further))
 
@@ -348,14 +349,24 @@ def _provisional(outcome: CaseOutcome) -> CaseResult:
 
 
 def _refuse_identical(request: CheckRequest, sides: Mapping[Side, Revision]) -> None:
-    baseline, candidate = sides["baseline"], sides["candidate"]
-    same = baseline.tree == candidate.tree and not candidate.runs_other_code
-    if request.baseline is None and same:
+    baseline = sides["baseline"]
+    if request.baseline is None and _are_identical(sides):
         raise NothingCompared(
             f"the candidate's files are those of its baseline ({baseline.ref}, "
             f"{baseline.commit[:9]}), so there is nothing to compare; name another baseline, for "
             f"example --baseline HEAD~1"
         )
+
+
+def _identical(sides: Mapping[Side, Revision]) -> Iterator[Reason]:
+    if _are_identical(sides):
+        text = "both sides have the same files, so this shows the noise of this machine alone"
+        yield Reason(code="same-files", text=text)
+
+
+def _are_identical(sides: Mapping[Side, Revision]) -> bool:
+    baseline, candidate = sides["baseline"], sides["candidate"]
+    return baseline.tree == candidate.tree and not candidate.runs_other_code
 
 
 def _ending(error: BaseException) -> ExitCode:

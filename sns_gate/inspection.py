@@ -72,6 +72,8 @@ def explain(
                 Team(rig).start("first", 1, rig.devices.first) as pool,
             ):
                 roster = rig.roster({side: pool.workers(side)[0].loaded for side in SIDES}, own)
+            for one in roster.decided:
+                yield one.id, one.reasons[-1]
             teams = (
                 (Team(rig), roster.planned),
                 (Team(rig, references=True), roster.against_references),

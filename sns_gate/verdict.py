@@ -33,7 +33,8 @@ EXIT_MEANINGS: dict[ExitCode, str] = {
     ExitCode.USAGE: "usage or configuration",
     ExitCode.REFUSED: "a case was refused, broken on the baseline, or removed without acceptance",
     ExitCode.INCONCLUSIVE: "a case is inconclusive",
-    ExitCode.NOTHING_COMPARED: "nothing compared: no cases, only added ones, or identical trees",
+    ExitCode.NOTHING_COMPARED: "nothing compared: no cases, only added ones, or no change"
+    " since the merge base",
     ExitCode.INTERNAL: "internal error",
     ExitCode.INTERRUPTED: "interrupted",
     ExitCode.TERMINATED: "terminated",

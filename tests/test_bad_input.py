@@ -108,6 +108,63 @@ def test_an_option_that_does_not_fit(repository: Path, word: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        ("false", "false ended with 1; run it by hand in a fresh checkout of"),
+        ("cd . && true", "commands run without a shell, so name a program, or write sh -c"),
+    ],
+)
+def test_a_build_that_fails_says_what_to_do(repository: Path, build: str, said: str) -> None:
+    clear(check(repository, "--baseline", "HEAD", "--build", build), 2, said)
+
+
+def test_a_folder_to_import_from_that_is_nowhere(repository: Path) -> None:
+    ran = check(repository, "--baseline", "HEAD", "--pythonpath", "nosuch")
+    clear(ran, 2, "pythonpath entry 'nosuch' is a folder of neither revision")
+
+
+def test_equal_tracebacks_are_shown_once_and_hold_no_frame_of_ours(repository: Path) -> None:
+    bench = """
+        from sns_gate import benchmark
+        from pkg import work
+
+        def boom(n):
+            raise ValueError("the cause")
+
+        @benchmark(params={"n": [1, 2, 3]})
+        def fails(n):
+            return lambda: boom(n)
+
+        @benchmark
+        def nothing():
+            return work and 3
+    """
+    commit(repository, {"benchmarks/bench_work.py": bench})
+    ran = check(repository, "--baseline", "HEAD")
+    assert ran.out.count("in boom") == 1, ran.out
+    assert "fails[n=1], fails[n=2], fails[n=3]:" in ran.out
+    assert "workbench.py" not in ran.out
+    assert ran.out.count("Traceback") <= 2
+
+
+def test_sides_of_the_same_files_are_said_to_be_so(repository: Path) -> None:
+    ran = check(repository, "--baseline", "HEAD")
+    assert "both sides have the same files" in " ".join(ran.out.split())
+
+
+def test_what_only_the_candidate_has_names_the_next_step(repository: Path) -> None:
+    commit(repository, {"README": "x"})
+    bench = repository / "benchmarks" / "bench_work.py"
+    new = bench.read_text().replace("import work", "import fresh as work").replace("square", "new")
+    bench.with_name("bench_new.py").write_text(new)
+    bench.unlink()
+    (repository / "pkg" / "__init__.py").write_text("def fresh(n):\n    return n\n")
+    ran = check(repository, "--baseline", "HEAD", "--filter", "new")
+    assert ran.code == 5
+    assert "Next: commit the code under test as it is" in ran.out
+
+
 def test_an_interpreter_that_is_none(repository: Path) -> None:
     ran = sns_gate(repository, "check", *QUICK, "--baseline", "HEAD", "--python", "/bin/ls")
     clear(ran, 3, "see that /bin/ls is a Python of 3.10 or newer")

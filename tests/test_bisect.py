@@ -92,3 +92,14 @@ def test_ends_that_do_not_differ_or_do_not_follow_each_other_are_said(tmp_path: 
     spoilt = history.bisect(history.first, "HEAD", "--case", "case0")
     assert spoilt.code == 2
     assert "is no bisection to go on from" in spoilt.err
+
+
+def test_a_build_that_fails_is_passed_over_whatever_it_says(tmp_path: Path) -> None:
+    history = History(tmp_path, [1.0, 1.0, 1.0, 1.0, 1.02, 1.02])
+    says = "echo undefined reference to baseline_kernel"
+    build = f"sh -c 'if grep -q \"step 3\" message; then {says}; exit 1; fi'"
+    found = history.bisect(history.first, "HEAD", "--case", "case0", "--build", build)
+    assert found.code == 0, found.err
+    assert "step 5 made case0 slower." in " ".join(found.out.split())
+    tried = json.loads((history.root / "bisect.json").read_text())["tried"]
+    assert [one["commit"] for one in tried if one["fate"] == "skipped"] == [history.commits[2]]

@@ -122,6 +122,21 @@ def test_what_suits_is_written_and_all_else_stays(tmp_path: Path) -> None:
         write(found, tmp_path)
 
 
+def test_what_is_no_comparison_with_itself_says_nothing_of_the_noise() -> None:
+    slow = case("a vs plain", 1.0, verdict=Verdict.SLOWER, estimate=0.5)
+    held = slow.model_copy(update={"reference": "plain", "against": None})
+    older = slow.model_copy(update={"id": "a against v1", "against": "v1"})
+    found = calibrate([result(case("a", 1.0), held, older)])
+    assert [one.id for one in found.cases] == ["a"]
+    assert found.alarms == 0
+
+
+def test_figures_that_could_not_be_kept_are_measured_by_nobody(repository: Path) -> None:
+    ran = sns_gate(repository, "calibrate", "--device", "cpu", "--json", "nowhere/noise.json")
+    assert ran.code == 2
+    assert "round" not in ran.out
+
+
 def test_calibrate_measures_head_against_itself_in_rounds(repository: Path) -> None:
     commit(repository, {"sns-gate.toml": "# ours\n"})
     ran = sns_gate(

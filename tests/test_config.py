@@ -75,7 +75,16 @@ def test_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
         ("tolerance", "0%", "a tolerance of 0 asks for proof"),
         ("tolerance", "abc%", "setting 'tolerance' in x: .*got 'abc%'"),
         ("timeout", "inf", "setting 'timeout' in x"),
-        ("tolerance", "300%", "write a number below 1, got 3.0"),
+        ("tolerance", "300%", "write a share below 1, such as 2% or 0.02"),
+        ("tolerance", 2, r"write a share below 1, such as 2% or 0.02 \(2% for 2 percent\)"),
+        ("memory-tolerance", 10, "write a share, such as 10% or 0.1; 10 would be 1000%"),
+        ("memory-tolerance", "1.5", "write a share, such as 10% or 0.1"),
+        ("memory-tolerance", "nan", "write a finite number"),
+        ("shard", "3/2", "there is no part 3 of 2; the parts are 1 to 2"),
+        ("state-dir", "here", "write a path from the root on"),
+        ("build", 3, "write a list of texts, got 3"),
+        ("benchmarks", 3, "write a path in quotes, got 3"),
+        ("filter", ["a", 3], "write text in quotes"),
         ("clocks", "fast", "write MHZ or MHZ,WATTS, such as 1500 or 1500,400, got 'fast'"),
         ("processes", 2, "write a number of at least 3, got 2"),
         ("processes", 99, "write a number of at most 64, got 99"),
@@ -93,6 +102,16 @@ def test_a_wrong_value_names_key_place_and_what_would_fit(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         resolve(Source("x", {key: value}))
+
+
+def test_a_large_memory_tolerance_is_one_where_it_is_written_so() -> None:
+    for value, read in (("300%", 3.0), (0.5, 0.5), (1, 1.0), ("0", 0.0)):
+        assert resolve(Source("x", {"memory-tolerance": value})).memory_tolerance == read
+
+
+def test_a_header_of_the_other_file_is_named_as_such(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"belongs into pyproject.toml; leave its header out"):
+        read_file(write(tmp_path, "sns-gate.toml", "[tool.sns-gate]\ntolerance = 0.05\n"))
 
 
 def test_broken_toml_names_the_file(tmp_path: Path) -> None:

@@ -319,6 +319,24 @@ def test_a_case_that_raises_is_not_explained_and_the_reason_is_said(repository: 
     assert "boom" in ran.out
 
 
+def test_cases_of_one_side_and_files_that_do_not_load_are_named(repository: Path) -> None:
+    commit(repository, {"benchmarks/bench_new.py": """
+        from sns_gate import benchmark
+        from pkg import fresh
+
+        @benchmark
+        def new():
+            return fresh
+    """, "pkg/__init__.py": "def fresh():\n    return 1\n",
+        "benchmarks/bench_bad.py": "import nothing_of_this_name"})  # fmt: skip
+    (repository / "benchmarks" / "bench_work.py").unlink()
+    ran = sns_gate(repository, "explain", "*", "--device", "cpu", "--baseline", "HEAD~1")
+    assert ran.code == 3
+    assert "new: the baseline has no such case" in ran.out
+    assert "square[n=2000]: the baseline has this case" in ran.out
+    assert "nothing_of_this_name" in ran.out
+
+
 def test_a_parts_name_acts_nowhere() -> None:
     hostile = "@everyone <script>alert(1)</script> | [x](http://e) `\n# "
     found = Explanation(

@@ -8,10 +8,11 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sns_gate.cli.folders import project_root
 from sns_gate.errors import ResultFileError, UsageError
 
 if TYPE_CHECKING:
@@ -50,9 +51,8 @@ def _remember(layers: Layers, result: GateResult) -> None:
     """Add a check to the configured history, if there is one."""
     from sns_gate import history
     from sns_gate.config import Source, read_file
-    from sns_gate.revisions import root_and_branch
 
-    root, _ = root_and_branch(Path.cwd())
+    root = project_root()
     own = read_file(root)
     if layers.over(own).policy_from == "baseline":
         own = Source(own.name, {})  # a change has no say in where this writes
@@ -161,15 +161,20 @@ def calibrate(options: argparse.Namespace) -> int:
     from sns_gate.report import calibration as page
     from sns_gate.report.progress import progress_for
     from sns_gate.report.terminal import console_for
+    from sns_gate.report.writing import ResultFile, write_atomically
     from sns_gate.rig import CheckRequest
 
     if options.rounds < 1:
         raise UsageError(f"--rounds is a number of checks, at least 1, got {options.rounds}")
+    kept = Path(options.json).absolute() if options.json else None
+    if kept is not None:
+        ResultFile(kept).require_writable()
     console = console_for(sys.stdout)
     results = []
     for round_ in range(options.rounds):
         # Each round has other placements and orders: the seed stands in its result.
-        layers = _layers(options, seed=round_ if options.seed is None else None)
+        seed = {"seed": round_} if options.seed is None else {}
+        layers = _layers(options, {**seed, "also-against": ()})
         request = CheckRequest(
             Path.cwd(), options.revision, options.revision, layers, dict(os.environ)
         )
@@ -182,10 +187,10 @@ def calibrate(options: argparse.Namespace) -> int:
             progress.stop()
     found = calibration.calibrate(results)
     page.render(found, console)
-    if options.json:
-        Path(options.json).write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    if kept is not None:
+        write_atomically(kept, found.model_dump_json(indent=2) + "\n")
     if options.write and found.tolerance is not None:
-        console.print(f"written into {page.write(found, Path.cwd())}", markup=False)
+        console.print(f"written into {page.write(found, project_root())}", markup=False)
     return _EXIT_OK if found.tolerance is not None else _EXIT_REFUSED
 
 
@@ -251,7 +256,7 @@ def keep_nothing(result: GateResult) -> None:
     del result
 
 
-def _layers(options: argparse.Namespace, seed: int | None = None) -> Layers:
+def _layers(options: argparse.Namespace, more: Mapping[str, object] | None = None) -> Layers:
     from sns_gate.config import Layers, Source, read_environment, setting_options
 
     given = {
@@ -259,9 +264,8 @@ def _layers(options: argparse.Namespace, seed: int | None = None) -> Layers:
         for option in setting_options()
         if (value := getattr(options, option.name.replace("-", "_"), None)) is not None
     }
-    for name in ("benchmarks", "python", "state-dir"):  # as the user's shell means them
+    for name in ("benchmarks", "python", "state-dir", "history"):  # as the user's shell means them
         if name in given:
             given[name] = str(Path(given[name]).absolute())
-    if seed is not None:
-        given["seed"] = seed
-    return Layers(read_environment(os.environ), Source("the command line", given))
+    values = {**given, **(more or {})}
+    return Layers(read_environment(os.environ), Source("the command line", values))

@@ -9,9 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sns_gate.cli.folders import project_root
 from sns_gate.errors import PostUnreachable, RefusedRun, UsageError
 
 if TYPE_CHECKING:
+    from sns_gate.config import Settings
     from sns_gate.doctor import Diagnosis
     from sns_gate.scaffold import Plan, Written
 
@@ -71,7 +73,8 @@ def init(options: argparse.Namespace) -> int:
 
     root, branch = root_and_branch(Path.cwd())
     visibility: scaffold.Visibility = "public" if options.public else "private"
-    runners = [scaffold.Runner.parse(text) for text in options.runner or ["self-hosted,gpu"]]
+    usual = "self-hosted" if options.device == "cpu" else "self-hosted,gpu"
+    runners = [scaffold.Runner.parse(text) for text in options.runner or [usual]]
     plan = scaffold.Plan(
         visibility=None if options.no_workflow else visibility,
         runners=runners,
@@ -102,6 +105,7 @@ def _kept_otherwise(file: Written) -> str:
 def _after_init(plan: Plan) -> str:
     device = " --device cpu" if plan.device else ""
     steps = [
+        "put a call of your own into benchmarks/bench_first.py",
         "sns-gate doctor, which says what this machine can reach",
         "git add --all && git commit --message 'Add a performance gate'",
         f"change your code, then: sns-gate check --baseline HEAD{device}",
@@ -128,6 +132,10 @@ def report(options: argparse.Namespace) -> int:
         from sns_gate.report import html
 
         _write(options.html, html.render(result))
+    if options.markdown:
+        from sns_gate.report.markdown import comment
+
+        _write(options.markdown, comment(result))
     return result.exit_code
 
 
@@ -140,8 +148,9 @@ def history(options: argparse.Namespace) -> int:
     from sns_gate.report.terminal import console_for
     from sns_gate.report.words import plain
 
-    configured = resolve(read_file(Path.cwd()), read_environment(os.environ)).history
-    path = options.history or configured
+    root = project_root()
+    configured = resolve(read_file(root), read_environment(os.environ)).history
+    path = options.history or (root / configured if configured else None)
     if path is None:
         raise UsageError(
             "no history is configured; name its file with --history FILE, or set 'history' so that "
@@ -214,7 +223,9 @@ def doctor(options: argparse.Namespace) -> int:
     """Say what this machine can reach."""
     from sns_gate.doctor import as_json, examine, say
 
-    python = Path(options.python or sys.executable).absolute()
+    configured = _configured()
+    python = Path(options.python or configured.python or sys.executable).absolute()
+    options.pass_env = options.pass_env or list(configured.pass_env)
     state_dir = _state_dir(options)
     found = examine(python, state_dir)
     wanted = "AB"
@@ -270,11 +281,14 @@ def _with_clocks_tried(
 
 def _state_dir(options: argparse.Namespace) -> Path:
     """Where checks of this folder keep their journals: option, variable, file, default."""
+    return Path(options.state_dir or _configured().state_dir).absolute()
+
+
+def _configured() -> Settings:
+    """The settings that hold here without any option."""
     from sns_gate.config import read_environment, read_file, resolve
 
-    if options.state_dir:
-        return Path(options.state_dir).absolute()
-    return resolve(read_file(Path.cwd()), read_environment(os.environ)).state_dir.absolute()
+    return resolve(read_file(project_root()), read_environment(os.environ))
 
 
 def restore(options: argparse.Namespace) -> int:

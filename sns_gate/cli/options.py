@@ -14,7 +14,8 @@ def add_revisions(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--baseline",
         metavar="REF",
-        help="revision to compare with (default: the merge base with the remote's default branch)",
+        help="revision to compare with (default: the merge base with the default branch, the "
+        "remote's where there is one)",
     )
     command.add_argument(
         "--candidate",

@@ -25,7 +25,7 @@ def parser_for(given: Sequence[str]) -> argparse.ArgumentParser:
         prog="sns-gate",
         description="Times a candidate revision against a freshly timed baseline on the same GPU "
         "and says whether it is slower, how surely, and where it cannot know.",
-        epilog="Start with: sns-gate check --baseline HEAD~1",
+        epilog="Start with: sns-gate check --baseline HEAD",
     )
     parser.add_argument("--version", action="version", version=f"sns-gate {__version__}")
     added = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -55,12 +55,20 @@ def _add_reading(
     added: argparse._SubParsersAction[argparse.ArgumentParser], given: Sequence[str]
 ) -> None:
     """Commands that read results, and the list of cases."""
-    report = added.add_parser("report", help="show a result file again, without a GPU")
+    report = added.add_parser(
+        "report",
+        help="show a result file again, without a GPU",
+        epilog="It ends with the exit code of the check that wrote the file; see 'sns-gate check "
+        "--help'.",
+    )
     report.add_argument("result", metavar="FILE", help="what 'sns-gate check --json' wrote")
     add_quiet(report)
     report.add_argument("--html", metavar="FILE", help="write it as one page with plots too")
     report.add_argument(
         "--junit", metavar="FILE", help="write it as JUnit's XML, for systems that show tests"
+    )
+    report.add_argument(
+        "--markdown", metavar="FILE", help="write what a pull request would be told, as Markdown"
     )
     report.set_defaults(run=commands.report)
     _add_list(added, with_settings="list" in given)
@@ -99,7 +107,10 @@ def _add_reading(
 def _add_machine(added: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Commands about this machine."""
     doctor = added.add_parser(
-        "doctor", help="say what this machine can reach, and what would mend the rest"
+        "doctor",
+        help="say what this machine can reach, and what would mend the rest",
+        epilog="It ends with 0 where verdicts can be reached here (with --clocks: tier A), else "
+        "with 3.",
     )
     doctor.add_argument("--python", metavar="FILE", help="interpreter of the workers")
     doctor.add_argument("--state-dir", metavar="DIR", help="folder of locks and clock journals")
@@ -148,9 +159,10 @@ def _add_list(
     listing = added.add_parser(
         "list",
         help="show the cases, where each is written, and how long they may take",
-        description="Shows the cases that a check would measure. No device is needed; times are "
-        "those of the last result, or what a first rotation usually takes. Building, starting "
-        "workers, and measuring again what looks slower come on top.",
+        description="Shows the cases that a check would measure, without further baselines. No "
+        "device is needed; times are those of the last result, or what a first rotation usually "
+        "takes. Building, starting workers, and measuring again what looks slower come on top.",
+        epilog="It ends with 1 where a file does not load or two cases share an id, else with 0.",
     )
     listing.set_defaults(run=benchmarking.list_cases)
     listing.add_argument(
@@ -161,7 +173,8 @@ def _add_list(
         help=f"earlier result to take times from (default: {DEFAULT_RESULT})",
     )  # fmt: skip
     if with_settings:
-        add_settings(listing, of_revisions=True, without=("explain",))
+        unused = ("explain", "also-against", "history", "clocks", "shard")
+        add_settings(listing, of_revisions=True, without=unused)
 
 
 def _add_explain(
@@ -173,13 +186,16 @@ def _add_explain(
         description="Takes a case's call apart on both sides by a profiler, kernel by kernel on a "
         "GPU, by torch's operators or Python's functions on the CPU, and puts the parts beside "
         "each other. It judges nothing: a profiler slows calls down.",
-        epilog="example: sns-gate explain 'softmax[n=4096]' --baseline HEAD~1",
+        epilog="example: sns-gate explain 'softmax[n=4096]' --baseline HEAD~1\n\nIt ends with 0 "
+        "where any call was taken apart, else with 3.",
+        formatter_class=KeptLines,
     )
     explain.set_defaults(run=benchmarking.explain)
     explain.add_argument("case", metavar="CASE", help="id, a part of it, or a pattern")
     add_revisions(explain)
     if with_settings:
-        add_settings(explain, of_revisions=True, without=("explain", "filter"))
+        unused = ("explain", "filter", "also-against", "history", "clocks", "shard")
+        add_settings(explain, of_revisions=True, without=unused)
 
 
 def _add_bisect(
@@ -206,7 +222,8 @@ def _add_bisect(
     )
     add_quiet(bisect)
     if with_settings:
-        add_settings(bisect, of_revisions=True, without=("explain", "filter", "also-against"))
+        unused = ("explain", "filter", "also-against", "history", "shard")
+        add_settings(bisect, of_revisions=True, without=unused)
 
 
 def _add_compare(
@@ -237,7 +254,8 @@ def _add_compare(
     )
     add_result(compare)
     if with_settings:
-        add_settings(compare, of_revisions=False)
+        unused = ("launcher", "launcher-python")
+        add_settings(compare, of_revisions=False, without=unused)
 
 
 def _add_init(added: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -262,7 +280,7 @@ def _add_init(added: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="[NAME=]LABEL,...",
         action="append",
         help="labels of the runner that measures; again, with names, for several kinds of GPU "
-        "(default: self-hosted,gpu)",
+        "(default: self-hosted,gpu, on the CPU self-hosted)",
     )
     init.add_argument(
         "--device", choices=("cuda", "cpu"), default="cuda", help="what the runner measures on"
@@ -317,4 +335,5 @@ def _add_calibrate(
     )
     calibrate.add_argument("--json", metavar="FILE", help="keep all figures there")
     if with_settings:
-        add_settings(calibrate, of_revisions=True)
+        unused = ("also-against", "history", "explain")
+        add_settings(calibrate, of_revisions=True, without=unused)

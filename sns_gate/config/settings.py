@@ -38,6 +38,21 @@ def _share(value: object) -> object:
     return value
 
 
+def _memory_share(value: object) -> object:
+    """As ``_share``, but a bare number above 1 is hardly meant as a hundred times as many %."""
+    share = _share(value)
+    if not (isinstance(value, str) and "%" in value) and _number(share) > 1:
+        raise ValueError(f"write a share, such as 10% or 0.1; {value} would be {value}00%")
+    return share
+
+
+def _number(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        return 0.0
+
+
 def _words(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
@@ -57,6 +72,7 @@ _FORMS = {
     "worker_user": (r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", "the name of a user, such as nobody"),
 }
 Share = Annotated[float, BeforeValidator(_share)]
+MemoryShare = Annotated[float, BeforeValidator(_memory_share)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 
 
@@ -90,7 +106,8 @@ class Settings(Record):
     filter: Words = Field(
         (),
         description="measure only cases whose id matches this pattern or holds this text; "
-        "may be repeated",
+        "a file that does not load is broken all the same, as nobody knows its cases; may be "
+        "repeated",
         json_schema_extra={"metavar": "PATTERN", "policy": True},
     )
     shard: str | None = Field(
@@ -137,7 +154,7 @@ class Settings(Record):
         description="half-width at which measuring stops (default: a quarter of the tolerance)",
         json_schema_extra={"metavar": "SHARE", "policy": True},
     )
-    memory_tolerance: Share | None = Field(
+    memory_tolerance: MemoryShare | None = Field(
         None,
         ge=0,
         description="largest increase in a call's peak GPU memory to let pass, such as 10%; "
@@ -266,7 +283,7 @@ class Settings(Record):
     explain: Literal["changed", "all", "none"] = Field(
         "changed",
         description="cases whose calls are taken apart by a profiler after all timing: changed "
-        "ones are slower or faster",
+        "ones are slower or faster; none also leaves out whether each call does the same work",
         json_schema_extra={"metavar": "WHICH", "policy": True},
     )
     policy_from: Literal["baseline", "candidate"] = Field(
@@ -286,6 +303,16 @@ class Settings(Record):
                 "measurement gives; use the smallest slowdown that matters to you, 0.005 for 0.5%"
             )
         return values
+
+    @field_validator("state_dir")
+    @classmethod
+    def _same_for_all(cls, value: Path) -> Path:
+        """Relative to wherever each check is started, they would not share a lock."""
+        if not value.is_absolute():
+            raise ValueError(
+                "write a path from the root on, since all checks here share the folder"
+            )
+        return value
 
     @field_validator("launcher")
     @classmethod
@@ -327,7 +354,10 @@ class Settings(Record):
     def _part_exists(self) -> Self:
         number, count = self.part
         if number > count:
-            raise ValueError(f"shard {self.shard}: there is no part {number} of {count}")
+            raise ValueError(
+                f"shard {self.shard}: there is no part {number} of {count}; the parts are 1 to "
+                f"{count}"
+            )
         return self
 
     def precision_for(self, tolerance: float) -> float:

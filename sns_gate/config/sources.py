@@ -31,6 +31,10 @@ _WRITE = {
     "less_than": "a number below {lt:g}",
     "less_than_equal": "a number of at most {le:g}",
     "literal_error": "{expected}",
+    "finite_number": "a finite number",
+    "string_type": "text in quotes",
+    "path_type": "a path in quotes",
+    "tuple_type": "a list of texts",
 }
 
 
@@ -171,6 +175,11 @@ def _refuse_unknown(values: Mapping[str, object], where: str) -> None:
     known = [kebab(name) for name in Settings.model_fields]
     for key in values:
         if key not in known:
+            if key == "tool":
+                raise ConfigError(
+                    f"{where} has a table [{TABLE}], which belongs into pyproject.toml; leave its "
+                    f"header out here"
+                )
             near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
             hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(known)}"
             raise ConfigError(f"unknown setting '{key}' in {where}; {hint}")
@@ -187,8 +196,15 @@ def _explain(error: ValidationError, origin: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
+def _as_percent(given: object) -> str:
+    """What a number of 1 and more probably meant."""
+    return f" ({given}% for {given} percent)" if not str(given).endswith("%") else ""
+
+
 def _in_our_words(problem: ErrorDetails) -> str:
     """What to write; pydantic's own words say what a type is, which helps nobody here."""
+    if problem["type"] == "less_than" and problem.get("ctx", {}).get("lt") == 1:
+        return f"write a share below 1, such as 2% or 0.02{_as_percent(problem['input'])}"
     template = _WRITE.get(problem["type"])
     if template is None:
         return problem["msg"].removeprefix("Value error, ")

@@ -264,10 +264,8 @@ def _causes(cases: Sequence[CaseResult]) -> str:
 def _tracebacks(result: GateResult) -> str:
     """The ends of the first few; the rest are in the result file."""
     found = [
-        f"{code(case.id)}\n\n{block(reason.detail, _TRACEBACK_LINES)}"
-        for case in words.ordered(result.cases)
-        for reason in case.reasons
-        if reason.detail
+        f"{_named(ids, len(result.cases))}\n\n{block(detail, _TRACEBACK_LINES)}"
+        for ids, detail in words.tracebacks(result.cases)
     ]
     return _folded("Tracebacks", "\n\n".join(found[:_TRACEBACKS])) if found else ""
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from sns_gate.report import words
 from sns_gate.report.inside import sentence
 from sns_gate.report.table import table
-from sns_gate.types import CaseResult, EnvironmentFingerprint, GateResult, Outcome, Reason, Verdict
+from sns_gate.types import EnvironmentFingerprint, GateResult, Outcome, Verdict
 
 _OUTCOME_STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red"}
 _LOG_WIDTH = 140
@@ -80,14 +80,13 @@ def _style(result: GateResult) -> str:
 
 def _remarks(result: GateResult) -> list[Text]:
     """Reasons of the cases that need them, then what holds for the whole check."""
-    lines = []
+    bad = [case for case in result.cases if case.verdict in (Verdict.BROKEN, Verdict.WRONG)]
+    lines = [line for found in words.tracebacks(bad) for line in _detail(*found, result)]
     shown: dict[tuple[str, str], list[str]] = {}
     for case in words.ordered(result.cases):
         for reason in case.reasons:
             cases = shown.setdefault((reason.code, reason.text), [])
             cases.extend([] if case.id in cases else [case.id])
-            if reason.detail and case.verdict in (Verdict.BROKEN, Verdict.WRONG):
-                lines.extend(_detail(case, reason))
     remarks = [
         Text.assemble(
             (f"{_cases(ids, result)}: ", "bold"), f"{words.plain(text)} ", (f"[{code}]", "dim")
@@ -107,10 +106,10 @@ def _remarks(result: GateResult) -> list[Text]:
     return [Text(""), *shown_lines] if shown_lines else []
 
 
-def _detail(case: CaseResult, reason: Reason) -> list[Text]:
-    last = reason.detail.rstrip().splitlines()[-_TRACEBACK_LINES:]
+def _detail(ids: list[str], detail: str, result: GateResult) -> list[Text]:
+    last = detail.splitlines()[-_TRACEBACK_LINES:]
     return [
-        Text(f"{words.plain(case.id)}:", style="bold"),
+        Text(f"{_cases(ids, result)}:", style="bold"),
         *(Text(f"  {words.plain(t)}", "dim") for t in last),
     ]
 

@@ -46,6 +46,10 @@ _NEXT = {
     Verdict.REFUSED: "see the reasons above: this machine cannot give a verdict on those cases as "
     "it is",
 }
+_NOTHING_YET = (
+    "commit the code under test as it is, change it and check again; two functions that are both "
+    "there are compared by 'sns-gate compare'"
+)
 #: What is suggested to somebody who has to see more: processes a side, and a wider tolerance.
 _FINER_PROCESSES = 12
 _WIDER = 2.5
@@ -173,9 +177,24 @@ def counts(cases: Sequence[CaseResult]) -> str:
     return ", ".join(f"{number[kind]} {kind.value}" for kind in VERDICT_ORDER if number[kind])
 
 
+def tracebacks(cases: Sequence[CaseResult]) -> list[tuple[list[str], str]]:
+    """Each traceback once, under the ids of all cases that ended alike on either side."""
+    found: dict[tuple[str, int], tuple[list[str], str]] = {}
+    for case in ordered(cases):
+        for detail in (reason.detail.rstrip() for reason in case.reasons):
+            if not detail:
+                continue
+            lines = detail.splitlines()  # paths differ by side, what it ended with does not
+            ids, _ = found.setdefault((lines[-1], len(lines)), ([], detail))
+            ids.extend([] if case.id in ids else [case.id])
+    return list(found.values())
+
+
 def next_step(result: GateResult) -> str:
     """What a reader can do now, empty where there is nothing to do."""
     kinds = {case.verdict for case in result.cases}
+    if kinds == {Verdict.ADDED}:
+        return _NOTHING_YET
     if Verdict.SLOWER in kinds:
         return _closer_look(result)
     if {case.note for case in result.cases if case.verdict is Verdict.WRONG} == {MORE_MEMORY}:

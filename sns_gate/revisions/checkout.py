@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sns_gate.accounts import Account, Streams
-from sns_gate.errors import ConfigError, RevisionError
+from sns_gate.errors import BuildError, ConfigError
 from sns_gate.revisions.outputs import is_output
 from sns_gate.revisions.repository import Repository
 from sns_gate.types import Side
@@ -143,9 +143,12 @@ def build(
         words = _words(command, places)
         code, output = _run(words, revision, environment, timeout_s, account)
         if code:
-            raise RevisionError(
+            said = output[-_LOG_TAIL:].strip() or "it said nothing"
+            raise BuildError(
+                revision.side,
                 f"build of the {revision.side} failed, so it cannot be measured: "
-                f"{shlex.join(words)} ended with {code}\n{output[-_LOG_TAIL:]}"
+                f"{shlex.join(words)} ended with {code}; run it by hand in a fresh checkout of "
+                f"{revision.ref}\n{said}",
             )
 
 
@@ -169,8 +172,18 @@ def _run(
             finally:
                 account.signal(signal.SIGKILL, [-process.pid])
                 process.wait()
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise RevisionError(f"build of the {revision.side} could not run: {error}") from None
+        except OSError as error:
+            raise BuildError(
+                revision.side,
+                f"build of the {revision.side} could not run: {words[0]} ({error.strerror}); "
+                f"commands run without a shell, so name a program, or write sh -c '...'",
+            ) from None
+        except subprocess.TimeoutExpired:
+            raise BuildError(
+                revision.side,
+                f"build of the {revision.side} did not end within {timeout_s:.0f} s and was "
+                f"killed: {shlex.join(words)}; make it quicker, or build before the check",
+            ) from None
         log.seek(0)
         return code, log.read().decode(errors="replace")
 

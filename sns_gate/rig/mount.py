@@ -13,7 +13,7 @@ from sns_gate import protocol
 from sns_gate.accounts import OWN, Account
 from sns_gate.config import Layers, Settings
 from sns_gate.discovery import PATTERN, find_files
-from sns_gate.errors import NothingCompared, WorkerError
+from sns_gate.errors import ConfigError, NothingCompared, WorkerError
 from sns_gate.revisions import Revision, build, build_once, import_paths
 from sns_gate.rig.device import Device, Devices
 from sns_gate.rig.launching import Code, Launching
@@ -121,6 +121,7 @@ class Rig:
 
     def pool(self, name: str, processes: int, device: Device) -> WorkerPool:
         """So many workers a side; each name has compiler and tuning caches of its own."""
+        self._require_paths()
         fallbacks = tuple(self._fallback(file) for file in self._files)
         files = tuple(map(str, self._files))
         loads: dict[Side, protocol.Load] = {
@@ -212,6 +213,15 @@ class Rig:
                 f"most so many shards"
             )
         return part
+
+    def _require_paths(self) -> None:
+        """A configured folder that neither side has is misspelt; one side alone may lack it."""
+        for entry in self.settings.pythonpath or ():
+            if not any((root / entry).is_dir() for root in self.roots.values()):
+                raise ConfigError(
+                    f"pythonpath entry '{entry}' is a folder of neither revision, so nothing could "
+                    f"be imported from it; name one relative to the repository's root"
+                )
 
     def _fallback(self, file: Path) -> str | None:
         own = self.folders["baseline"] / file.relative_to(self.folders["candidate"])

@@ -7,7 +7,6 @@ import ctypes
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
@@ -29,6 +28,7 @@ from sns_gate.protocol import (
     decode_request,
     encode,
 )
+from sns_gate.worker.errors import traceback_of
 from sns_gate.worker.workbench import Workbench
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -76,7 +76,7 @@ def _dispatch(workbench: Workbench, request: Request) -> Reply:
 
 
 def _failure(workbench: Workbench, error: BaseException) -> Failed:
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    text = traceback_of(error)
     name = type(error).__name__
     out_of_memory = "OutOfMemory" in name or isinstance(error, MemoryError)
     # The traceback holds the frames, and they hold the tensors.

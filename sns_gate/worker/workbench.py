@@ -7,7 +7,6 @@ import inspect
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -42,6 +41,7 @@ from sns_gate.protocol import (
 )
 from sns_gate.timers import Timer, open_timer, seed_everything
 from sns_gate.worker import isolation
+from sns_gate.worker.errors import traceback_of
 from sns_gate.worker.inputs import moved, reachable, renew, snapshot
 from sns_gate.worker.judging import judge
 from sns_gate.worker.outputs import overwrite, write_output
@@ -264,7 +264,7 @@ class Workbench:
 
 
 def _load_failure(what: str, error: BaseException) -> LoadFailure:
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    text = traceback_of(error)
     return LoadFailure(what, f"{type(error).__name__}: {error}", text[-20_000:])
 
 
