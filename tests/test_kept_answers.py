@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +16,9 @@ from sns_gate import protocol
 from sns_gate.protocol import Request
 from sns_gate.session.outputs import kept_answer
 from sns_gate.worker import inputs
-from sns_gate.worker.inputs import renew
+from sns_gate.worker.inputs import reachable, renewed
 from sns_gate.worker.outputs import write_output
+from tests.conftest import check, commit, measured
 from tests.test_outputs import Returning
 
 
@@ -30,9 +33,9 @@ class Answering(Returning):
         assert isinstance(request, protocol.WriteOutput)
         assert self.numbers is not None
         numbers = self.numbers
-        if request.renew:
-            assert renew(lambda: numbers) == 1
-        write_output(self.answer(numbers), request)
+        with renewed(lambda: numbers) if request.renew else nullcontext(1) as count:
+            assert count == 1
+            write_output(self.answer(numbers), request)
 
 
 @pytest.mark.parametrize(
@@ -59,10 +62,10 @@ def test_an_answer_that_does_not_follow_its_inputs_is_seen(
     assert (found is not None) is kept
 
 
-@pytest.mark.parametrize("reached", [0, 2])
-def test_an_answer_says_nothing_where_other_arrays_were_reached_on_both_sides(reached: int) -> None:
+@pytest.mark.parametrize("reached", ["", "others"])
+def test_an_answer_says_nothing_where_other_arrays_were_reached_on_both_sides(reached: str) -> None:
     pair = (
-        Answering("baseline", None, reached=1, numbers=[1.0, 2.0, 3.0, 4.0], answer=sum),
+        Answering("baseline", None, reached="those", numbers=[1.0, 2.0, 3.0, 4.0], answer=sum),
         Answering(
             "candidate", None, reached=reached, numbers=[1.0, 2.0, 3.0, 4.0], answer=lambda _: 10.0
         ),
@@ -77,10 +80,13 @@ def test_inputs_of_every_kind_are_renewed_wherever_a_callable_holds_them() -> No
     def call(default: object = array) -> object:
         return tensor, default, numbers, index, names, shape
 
-    assert renew(functools.partial(call)) == 3
-    assert tensor.tolist() == [0, 3, 3, 2, 4]
-    assert array.tolist() == [0, 3, 3, 2, 4]
-    assert numbers == [1.0, 3.0, 3.0, 4.0]
+    with renewed(functools.partial(call)) as count:
+        assert count == 3
+        assert tensor.tolist() == [0, 3, 3, 2, 4]
+        assert array.tolist() == [0, 3, 3, 2, 4]
+        assert numbers == [1.0, 3.0, 3.0, 4.0]
+    assert tensor.tolist() == array.tolist() == list(range(5))
+    assert numbers == [1.0, 2.0, 3.0, 4.0]
     assert (index.tolist(), names) == ([0, 1, 2, 3, 4], ["a", "b", "c", "d"]), "no quantities"
     assert shape == [1, 2, 3, 4], "whole numbers may be sizes"
     assert tensor._version == 0
@@ -89,25 +95,110 @@ def test_inputs_of_every_kind_are_renewed_wherever_a_callable_holds_them() -> No
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2])
 def test_narrow_types_are_renewed(dtype: torch.dtype) -> None:
     tensor = torch.arange(8.0).to(dtype)
-    assert renew(lambda: tensor) == 1
-    assert tensor.float().tolist() == [0, 6, 1, 2, 6, 4, 5, 7]
+    with renewed(lambda: tensor):
+        assert tensor.float().tolist() == [0, 6, 1, 2, 6, 4, 5, 7]
+    assert tensor.float().tolist() == list(range(8))
 
 
 def test_a_view_of_any_strides_is_renewed_in_place() -> None:
     whole = torch.arange(8.0).reshape(2, 4)
     view = whole.t()
-    assert renew(lambda: view) == 1
-    assert view.reshape(-1).tolist() == [0, 3, 4, 1, 3, 2, 6, 7]
+    rows = np.arange(8.0).reshape(2, 4).T
+    with renewed(lambda: (view, rows)) as count:
+        assert count == 2
+        assert view.reshape(-1).tolist() == [0, 3, 4, 1, 3, 2, 6, 7]
+        assert rows.reshape(-1).tolist() == [0, 3, 4, 1, 3, 2, 6, 7]
+    assert whole.reshape(-1).tolist() == list(range(8))
+    assert rows.T.reshape(-1).tolist() == list(range(8))
 
 
 def test_a_large_tensor_is_renewed_without_a_copy_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "_PIECE", 4)
-    tensor = torch.arange(10.0)
-    assert renew(lambda: tensor) == 1
-    assert tensor.tolist() == [0, 4, 1, 4, 3, 8, 5, 8, 7, 9]
+    tensor, array = torch.arange(10.0), np.arange(10.0)
+    with renewed(lambda: (tensor, array)):
+        assert tensor.tolist() == array.tolist() == [0, 4, 1, 4, 3, 8, 5, 8, 7, 9]
+    assert tensor.tolist() == array.tolist() == list(range(10))
 
 
 def test_complex_inputs_are_renewed() -> None:
     tensor, array = torch.arange(5.0) * 1j, np.arange(5.0) * 1j
-    assert renew(lambda: (tensor, array)) == 2
-    assert tensor.imag.tolist() == array.imag.tolist() == [0, 3, 3, 2, 4]
+    with renewed(lambda: (tensor, array)) as count:
+        assert count == 2
+        assert tensor.imag.tolist() == array.imag.tolist() == [0, 3, 3, 2, 4]
+    assert tensor.imag.tolist() == array.imag.tolist() == list(range(5))
+
+
+def test_all_is_as_it_was_also_where_the_call_raises() -> None:
+    tensor = torch.arange(5.0)
+    with pytest.raises(ValueError, match="such values"), renewed(lambda: tensor):
+        raise ValueError("such values")
+    assert tensor.tolist() == list(range(5))
+
+
+def test_what_is_reached_is_told_by_its_contents() -> None:
+    one, other, buffer = torch.arange(5.0), np.arange(5.0), torch.zeros(5)
+    same = [reachable(lambda: one), reachable(functools.partial(print, one.clone()))]
+    assert same[0] == same[1] != ""
+    assert reachable(lambda: buffer) not in (same[0], "")
+    assert reachable(lambda: (one, other)) != same[0]
+    assert reachable(lambda: 3) == ""
+
+
+def test_a_call_that_cannot_work_on_other_values_is_no_cheat(repository: Path) -> None:
+    commit(repository, {"benchmarks/bench_work.py": """
+        from sns_gate import benchmark
+        from pkg import work
+
+        @benchmark
+        def checked():
+            shares = [0.125] * 4 + [0.25, 0.25]
+            shares[1], shares[4] = shares[4], shares[1]
+
+            def call():
+                assert work(2000)
+                if abs(sum(shares) - 1) > 1e-9:
+                    raise ValueError("these are no shares")
+                return sum(x * x for x in shares)
+
+            return call
+    """})  # fmt: skip
+    commit(repository, {"README": "the same"})
+    ran = check(repository, "--baseline", "HEAD~1")
+    assert ran.result is not None
+    assert measured(ran.result.model_dump(mode="json")["cases"][0]), ran.out
+
+
+def test_an_unlike_buffer_is_no_kept_answer(repository: Path) -> None:
+    commit(repository, {"benchmarks/bench_work.py": """
+        from sns_gate import benchmark
+        from pkg import made
+
+        @benchmark
+        def replay():
+            return made([1.0, 2.0, 4.0, 8.0])
+    """, "pkg/__init__.py": """
+        import time
+
+        def made(x):
+            def call():
+                time.sleep(0.001)
+                return [2 * v for v in x]
+            return call
+    """})  # fmt: skip
+    commit(repository, {"pkg/__init__.py": """
+        import time
+
+        class Graph:
+            def __init__(self, x):
+                self.x = x
+
+        def made(x):
+            graph, buffer = Graph(x), [0.0] * 4
+            def call():
+                time.sleep(0.001)
+                buffer[:] = [2 * v for v in graph.x]
+                return list(buffer)
+            return call
+    """})  # fmt: skip
+    ran = check(repository, "--baseline", "HEAD~1")
+    assert ran.case("replay").verdict.value != "wrong", ran.out

@@ -40,7 +40,7 @@ class Returning:
     spoil: Callable[[Path], None] = lambda _: None
     index: int = 0
     name: str = "worker 0"
-    reached: int = 0
+    reached: str = "the same"
     most_bytes: int = 256 << 20
     written: list[int] = field(default_factory=list)
 
@@ -102,6 +102,15 @@ RANDOM = torch.randn(64, 64, generator=torch.Generator().manual_seed(1))
         (torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2))),
         ({"a": [1, (RANDOM, 2.0)]}, {"a": [1, (RANDOM.clone(), 2.0)]}),
         (Pair(RANDOM, "x"), Pair(RANDOM.clone(), "x")),
+        (np.float32(0.1) * np.float32(3), np.float32(0.3)),
+        (np.float32(1.0), 1.0),
+        (np.float16(1.0), np.float16(1.001)),
+        (float(np.float32(1 / 3)), 1 / 3),
+        (np.complex64(1 + 1e-9j), np.complex64(1 + 2e-9j)),
+        (1 + 2j, 1.0000001 + 2j),
+        ({(0, 1): 1.0, (1, 0): 2.0}, {(1, 0): 2.0, (0, 1): 1.0}),
+        (np.ma.masked_less(np.arange(5), 2), np.ma.masked_less(np.arange(5), 2)),
+        (np.arange(3, dtype=np.int64) << 60, np.arange(3, dtype=np.int64) << 60),
         (np.arange(5), np.arange(5)),
         (0.1 + 0.2, 0.3),
         (math.nan, math.nan),
@@ -287,6 +296,61 @@ def test_the_elements_are_asked_for_only_where_their_digests_differ() -> None:
     near = Returning("candidate", RANDOM * (1 + 1e-7))
     assert compare_outputs((one, near), CHECKED, 1, 1.0) == Compared()
     assert near.written == [0, RANDOM.nbytes]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "said"),
+    [
+        (np.full(3, 1 << 60), np.full(3, (1 << 60) + 1), "3 of 3 elements"),
+        (torch.full((3,), 1 << 60), torch.full((3,), (1 << 60) + 100), "3 of 3 elements"),
+        ({(0, 1): 1, (1, 0): 2}, {(7, 7): 1, (8, 8): 2}, "the parts"),
+        (np.ma.masked_less(np.arange(9), 8), np.ma.masked_less(np.arange(9), 1), "output[data]"),
+        (np.float32(1.0), np.float32(1.001), "is 1.001"),
+        (1 + 2j, 1.01 + 2j, "1 of 1 elements"),
+    ],
+)
+def test_what_plain_comparing_would_miss_is_seen(
+    baseline: object, candidate: object, said: str
+) -> None:
+    assert said in wrong(baseline, candidate)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_a_matrix_is_no_vector() -> None:
+    one, other = np.asmatrix([[1.0, 2.0], [3.0, 4.0]]), np.asmatrix([[1.0, 3.0], [2.0, 4.0]])
+    assert "2 of 4 elements" in wrong(one, other)
+    assert not wrong(one, one.copy())
+
+
+class Unreadable(torch.Tensor):  # type: ignore[misc]
+    """A tensor that nobody can take apart, as one for which there is no room."""
+
+    def detach(self) -> torch.Tensor:
+        raise RuntimeError("no room")
+
+
+def test_what_could_not_be_read_on_one_side_is_no_difference_and_is_said() -> None:
+    found = compared(RANDOM, RANDOM.clone().as_subclass(Unreadable))
+    assert found.wrong is None
+    assert "could not be read, a Unreadable (RuntimeError)" in found.notes[0].text
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left"), MemoryError()])
+def test_want_of_room_is_an_error_and_no_output(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("sns_gate.worker.outputs._tensor", full)
+    with pytest.raises(type(error)):
+        compared(RANDOM, RANDOM)
+
+
+def test_lists_of_very_many_numbers_are_not_taken_apart() -> None:
+    many = [[float(n) for n in range(200)] for _ in range(200)]
+    assert compared(many, many).notes[0].code == "outputs-unchecked"
+    assert wrong([1.0, *many], [2.0, *many])
 
 
 @given(st.binary(max_size=300))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -53,6 +54,43 @@ def test_what_is_no_reply_ends_the_worker_and_never_the_gate(tmp_path: Path, lin
     with pytest.raises(WorkerDied, match="no reply"):
         fake.ask(HELLO, protocol.Ready, 10)
     assert not fake.alive
+
+
+#: As a real worker: the kernel ends it with its parent.
+TIED = "import ctypes; ctypes.CDLL(None).prctl(1, 9); reply('Ready', **READY)"
+
+
+def test_a_worker_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
+    started: list[WorkerProcess] = []
+
+    def start() -> None:
+        started.append(worker(tmp_path, TIED))
+        started[0].ask(HELLO, protocol.Ready, 10)
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    time.sleep(0.3)
+    try:
+        assert started[0].ask(HELLO, protocol.Ready, 10).pid == 1
+    finally:
+        started[0].kill()
+
+
+def test_a_worker_that_no_signal_ends_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck = worker(tmp_path, "time.sleep(60)")
+    end = stuck._kill_all
+    monkeypatch.setattr("sns_gate.workers.process._KILL_S", 0.0)
+    monkeypatch.setattr("sns_gate.workers.process._AGAIN_S", 0.05)
+    monkeypatch.setattr(stuck, "_kill_all", lambda: None)
+    stuck.send(HELLO)
+    stuck.kill()
+    assert stuck._process.poll() is None
+    assert not stuck.alive, "so that another one takes its place"
+    end()
+    stuck._process.wait()
 
 
 def test_a_reply_out_of_turn_ends_the_worker(tmp_path: Path) -> None:

@@ -96,11 +96,12 @@ class OutputWritten:
 
     Attributes:
         size_bytes: of its arrays.
-        reached: arrays that the callable held before its first call there, and that can be renewed.
+        reached: digest of the arrays that the callable held before its first call there, and that
+            can be renewed; empty where it held none.
     """
 
     size_bytes: int
-    reached: int = 0
+    reached: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Self
 from sns_gate.clocks import LockedClockPolicy
 from sns_gate.config import Settings
 from sns_gate.env.machine import fingerprint
-from sns_gate.errors import ConfigError
+from sns_gate.errors import ConfigError, WorkerError
 from sns_gate.rig.device import Device
 from sns_gate.session import (
     CaseOutcome,
@@ -112,7 +112,11 @@ class Machine:
         outcome = summarise(case, measured, expected, time.monotonic() - start)
         if outcome.result.verdict in (Verdict.BROKEN, Verdict.WRONG, Verdict.ADDED):
             return outcome
-        proven = pool.prove()
+        try:
+            proven = pool.prove()
+        except WorkerError:  # lost since its last block; the others say what they loaded
+            pool.revive()
+            proven = pool.prove()
         silent = [side for side in case.proven if not proven[side]]
         return refuse_code(refuse_unlike(outcome, self._differing), silent)
 

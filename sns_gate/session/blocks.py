@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 import statistics
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from sns_gate import protocol
-from sns_gate.errors import CallRaised
+from sns_gate.errors import CallRaised, WorkerDied
 from sns_gate.protocol import Recipe, Reply, Request, Sampled
 from sns_gate.stats import block_effect
 from sns_gate.types import SIDES, Block, CpuEvidence, GpuEvidence, Side
@@ -24,6 +25,9 @@ MAX_SETTLING_PAIRS = 24
 CPU_SETTLING_PAIRS = 2
 #: The device clock has settled when two successive means of 8 readings agree this closely.
 SETTLED_SHARE = 0.004
+
+#: No call is shorter; nothing below is a time.
+_SHORTEST_NS = 1e-3
 
 _R = TypeVar("_R", bound=Reply)
 
@@ -104,7 +108,10 @@ def rotation(
     """
     count = max(len(baseline), len(candidate))
     pairs = [
-        (baseline[i % len(baseline)], candidate[(i + placement) % len(candidate)])
+        (
+            baseline[(i + placement * count) % len(baseline)],
+            candidate[(i + placement) % len(candidate)],
+        )
         for i in range(count)
     ]
     rng.shuffle(pairs)
@@ -264,6 +271,10 @@ def _take_pair(
     for worker in (first, second):
         start_ns = time.monotonic_ns()
         sample = worker.ask(protocol.TakeSample(), Sampled, timing.sample_timeout_s)
+        if not _SHORTEST_NS <= sample.call_ns < math.inf:
+            raise WorkerDied(
+                worker.name, f"took a sample of {sample.call_ns:g} ns, which is no time"
+            )
         # Its own word for that is not needed: this process saw how long it took.
         taken.append((worker.side, replace(sample, wall_ns=time.monotonic_ns() - start_ns)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -276,7 +277,9 @@ def _rehearse(workers: Sequence[Worker], input_bytes: int, run: CaseRun) -> None
         for worker in batch:
             worker.send(protocol.Rehearse(run.case, seed))
         for worker in batch:
-            worker.receive(protocol.Placed, run.setup_timeout_s)
+            # What cannot be set up beside others is told where it is placed alone.
+            with contextlib.suppress(CallRaised):
+                worker.receive(protocol.Placed, run.setup_timeout_s)
 
 
 def _alternate(

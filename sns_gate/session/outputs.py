@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sns_gate import protocol
+from sns_gate.errors import CallRaised
 from sns_gate.session.blocks import Worker, receive_both
 from sns_gate.session.returned import NARROW_STARTS, Node, Output
 from sns_gate.temporary import own_prefix
@@ -33,8 +34,12 @@ TOLERANCES = {
     "complex128": (1e-7, 1e-7),
 }  # fmt: skip
 _NARROW = (0.125, 1e-3)
+#: Types of single numbers that are coarser than Python's, the coarsest last.
+_COARSE = ("float32", "float16")
 _CHUNK = 1 << 22
 _KEY_BITS = 63
+#: So many times what the same answer may differ by is another answer.
+_CLEARLY = 10.0
 #: Of an answer, that show whether it follows its inputs.
 _SAMPLE_BYTES = 1 << 20
 _SMALL, _FAR, _LOOKED_AT = 0.01, 10.0, 1 << 20
@@ -97,9 +102,10 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
     """Whether the candidate's answer stays what it was where its inputs get other values.
 
     The baseline's answer has to change with them, so work that does not depend on them is no cheat.
-    Both changes are by more than what is not the same twice, such as a sum in whatever order. Where
-    not as many arrays can be reached on both sides, as in an object of the candidate's own, unlike
-    inputs are renewed and the answers say nothing.
+    The candidate's change is by more than what is not the same twice, such as a sum in whatever
+    order, and the baseline's by far more. Where not the same arrays can be reached on both sides,
+    as in an object of the candidate's own, unlike inputs are renewed and the answers say nothing;
+    nor do they where a call cannot work on what it is given.
 
     Args:
         pair: the baseline's and the candidate's worker, with the case in place.
@@ -113,12 +119,17 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
         few = protocol.WriteOutput("-before", seed, most_bytes=_SAMPLE_BYTES)
         before = _written(pair, folder, few, timeout_s)
         renewed = replace(few, stem="-after", renew=True)
-        after = _written(pair, folder, renewed, timeout_s)
+        try:
+            after = _written(pair, folder, renewed, timeout_s)
+        except CallRaised:  # such values are none that it can work on
+            return None
+        if not after[0].reached or after[0].reached != after[1].reached:
+            return None
         baseline, candidate = (
-            _compared(one, other, CHECKED, in_full=False).wrong is not None
-            for one, other in zip(before, after, strict=True)
+            _compared(one, other, CHECKED, slack=slack).wrong is not None
+            for one, other, slack in zip(before, after, (_CLEARLY, 1.0), strict=True)
         )
-        if candidate or not baseline or after[0].reached != after[1].reached:
+        if candidate or not baseline:
             return None
     text = "after its inputs had got other values it returned what it had kept from before"
     return Reason(code="output-kept", text=text)
@@ -166,11 +177,12 @@ def _judged(baseline: Worker, outputs: tuple[Output, Output], timeout_s: float) 
 
 
 def _compared(
-    baseline: Output, candidate: Output, check: OutputCheck, *, in_full: bool = True
+    baseline: Output, candidate: Output, check: OutputCheck, *, slack: float | None = None
 ) -> Compared:
+    """Compare all, or until one element differs by more than the tolerances times a slack."""
     if _same_bits(baseline.tree, candidate.tree):
         return Compared(notes=_notes(baseline, candidate))
-    comparison = _Comparison(baseline, candidate, check, in_full)
+    comparison = _Comparison(baseline, candidate, check, slack)
     for text in comparison.differences(baseline.tree, candidate.tree, ""):
         return Compared(wrong=Reason(code="outputs-differ", text=text))
     return Compared(notes=_notes(baseline, candidate))
@@ -204,7 +216,10 @@ def _uncompared(baseline: Node, candidate: Node, where: str) -> Iterator[str]:
     """Parts of which nothing is known."""
     if baseline.kind == candidate.kind == "none" and not where:
         yield "the callable returns nothing"
-    if baseline.kind == candidate.kind == "opaque":
+    failed = next((one for one in (baseline, candidate) if one.form == "failed"), None)
+    if failed is not None:
+        yield f"{where or 'it'} could not be read, a {failed.type[:100]}"
+    elif baseline.kind == candidate.kind == "opaque":
         yield f"{where or 'it'} is a {baseline.type[:100]}"
     for one, other, key in zip(baseline.items, candidate.items, baseline.keys, strict=False):
         yield from _uncompared(one, other, f"{where}[{key[:50]}]")
@@ -212,16 +227,18 @@ def _uncompared(baseline: Node, candidate: Node, where: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Comparison:
-    """Both sides' outputs, how far apart their elements may be, and whether all are looked at."""
+    """Both sides' outputs, how far apart their elements may be, and how far one alone may be."""
 
     baseline: Output
     candidate: Output
     check: OutputCheck
-    in_full: bool
+    slack: float | None
 
     def differences(self, baseline: Node, candidate: Node, where: str) -> Iterator[str]:
         """Where they differ, in words; ``where`` is the path to the part."""
         name = f"output{where}"
+        if "failed" in (baseline.form, candidate.form):
+            return  # what could not be read is no difference, and is said
         if _class_of(baseline) != _class_of(candidate):
             yield f"{name} is {_kind(candidate)}, and the baseline's is {_kind(baseline)}"
         elif (baseline.keys, baseline.shape) != (candidate.keys, candidate.shape):
@@ -236,12 +253,16 @@ class _Comparison:
             yield from self.differences(one, other, f"{where}[{key[:50]}]")
 
     def _unequal_floats(self, baseline: Node, candidate: Node, name: str) -> Iterator[str]:
-        rtol, atol = self._tolerance("float64")
+        # A number of Python's is often one of 32 bits that was taken out of an array.
+        forms = [node.form for node in (baseline, candidate) if node.form in _COARSE]
+        rtol, atol = self._tolerance(max(forms, key=_COARSE.index, default="float32"))
         try:
             ours, theirs = float(candidate.text), float(baseline.text)
         except ValueError:
             yield f"{name} is no number"
             return
+        if self.check.atol is None:
+            atol = min(atol, _SMALL * abs(theirs))
         same = math.isnan(ours) and math.isnan(theirs)
         if not same and not math.isclose(ours, theirs, rel_tol=rtol, abs_tol=atol):
             yield f"{name} is {ours!r}, and the baseline's is {theirs!r}"
@@ -249,10 +270,10 @@ class _Comparison:
     def _tolerance(self, type_: str) -> tuple[float, float]:
         narrow = type_.startswith(NARROW_STARTS)
         rtol, atol = _NARROW if narrow else TOLERANCES.get(type_, (0.0, 0.0))
-        given = self.check
+        given, slack = self.check, self.slack or 1.0
         return (
-            rtol if given.rtol is None else given.rtol,
-            atol if given.atol is None else given.atol,
+            slack * (rtol if given.rtol is None else given.rtol),
+            slack * (atol if given.atol is None else given.atol),
         )
 
     def _unequal(self, baseline: Node, candidate: Node, name: str) -> Iterator[str]:
@@ -270,14 +291,13 @@ class _Comparison:
         allowed = atol
         count, worst, at = 0, -1.0, 0
         for start in range(0, theirs.size, _CHUNK):
-            one = _wide(theirs[start : start + _CHUNK], baseline.type)
-            other = _wide(ours[start : start + _CHUNK], candidate.type)
-            apart = _apart(one, other, allowed, rtol)
+            part = slice(start, start + _CHUNK)
+            apart = _too_far((theirs[part], ours[part]), baseline.type, allowed, rtol)
             count += int((apart >= 0).sum())
             peak = int(apart.argmax())
             if apart[peak] > worst:
                 worst, at = float(apart[peak]), start + peak
-            if count and not self.in_full:
+            if count and self.slack is not None:
                 break
         if count:
             place = np.unravel_index(at * baseline.step, baseline.shape) if baseline.shape else ()
@@ -309,6 +329,16 @@ def _form(node: Node) -> str:
     few = 5
     more = ", …" if len(node.keys) > few else ""
     return f"the parts {', '.join(key[:40] for key in node.keys[:few])}{more}"
+
+
+def _too_far(
+    pair: tuple[NDArray[np.generic], NDArray[np.generic]], type_: str, allowed: float, rtol: float
+) -> NDArray[np.float64]:
+    """How far elements are apart where that is too far, and -1 where it is not."""
+    apart = _apart(_wide(pair[0], type_), _wide(pair[1], type_), allowed, rtol)
+    if type_.startswith(("int", "uint")) and not (rtol or allowed):  # doubles round large ones
+        apart = np.where((pair[0] != pair[1]) & (apart < 0), 0.0, apart)
+    return apart
 
 
 def _apart(one: Floats, other: Floats, allowed: float, rtol: float) -> NDArray[np.float64]:

@@ -56,10 +56,10 @@ class Output:
     tree: Node
     data: Path
     worker: str
-    reached: int
+    reached: str
 
     @classmethod
-    def read(cls, stem: Path, worker: Worker, reached: int) -> Output:
+    def read(cls, stem: Path, worker: Worker, reached: str) -> Output:
         """What a worker wrote under a stem.
 
         Raises:

@@ -55,7 +55,7 @@ def digest_array(flat: Any, key: int) -> str:  # noqa: ANN401 (numpy likewise)
         key: that draws the weights, below 2^63.
     """
     numpy = sys.modules["numpy"]
-    raw = numpy.ascontiguousarray(flat).view(numpy.uint8)
+    raw = numpy.ascontiguousarray(numpy.asarray(flat).reshape(-1)).view(numpy.uint8)
     needed = min(_WORDS, -(-raw.size // _WORD_BYTES))
     weights = numpy.random.Generator(numpy.random.PCG64(key)).integers(
         0, (1 << 64) - 1, needed, dtype=numpy.uint64, endpoint=True

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from sns_gate.worker.digests import digest_array, digest_tensor
 
 _DEEPEST, _MOST = 6, 1000
 #: With fewer elements there is nothing to roll between the ends, which a cheat looks at first.
@@ -16,36 +19,61 @@ _FEWEST, _FEWEST_WHOLE = 4, 16
 _MOST_SHOWN, _LOOKED_AT = 200, 1 << 12
 #: Elements that are rolled at a time: a copy of a large array may not fit beside it.
 _PIECE = 1 << 24
+#: Of digests that nobody gains by: whoever makes them unlike is judged by other checks alone.
+_KEY = 1
 #: A sum in another order is no change of an input.
 _MOVED_SHARE = 0.02
 
 
-def renew(call: Callable[[], object]) -> int:
+@contextlib.contextmanager
+def renewed(call: Callable[[], object]) -> Iterator[int]:
     """Roll the inner elements of every array and list of numbers that a callable holds, in place.
 
-    One of them is put in another's place too, so that a sum changes as well as an order.
+    One of them is put in another's place too, so that a sum changes as well as an order. In the end
+    all is as it was, since other cases may share it.
 
     The values stay of their kind, and an array's version does not move. What a callable reaches by
-    its closure, its defaults and its bound arguments is found; how many there were is returned.
+    its closure, its defaults and its bound arguments is found; how many there were is yielded.
     """
+    back: list[Callable[[], object]] = []
     count = 0
-    for value in _held(call, set(), 0):
-        if count >= _MOST:
-            break
-        with contextlib.suppress(Exception):  # read-only, of another layout: then it stays
-            count += _rolled(value)
-    return count
+    try:
+        for value in _held(call, set(), 0):
+            if count >= _MOST:
+                break
+            with contextlib.suppress(Exception):  # read-only, of another layout: then it stays
+                count += _rolled(value, back)
+        yield count
+    finally:
+        for undo in reversed(back):
+            with contextlib.suppress(Exception):
+                undo()
 
 
-def reachable(call: Callable[[], object]) -> int:
-    """How many arrays and lists of numbers a callable holds that could be given other values."""
-    count = 0
+def reachable(call: Callable[[], object]) -> str:
+    """A digest of the arrays and lists of numbers that a callable holds and that can be renewed.
+
+    Equal ones on both sides mean that the same is renewed. Empty where there is none.
+    """
+    found: list[str] = []
     for value in _held(call, set(), 0):
-        if count >= _MOST:
+        if len(found) >= _MOST:
             break
         with contextlib.suppress(Exception):
-            count += _can_roll(value)
-    return count
+            found.extend([_digest(value)] if _can_roll(value) else [])
+    return (
+        hashlib.blake2b(repr(sorted(found)).encode(), digest_size=16).hexdigest() if found else ""
+    )
+
+
+def _digest(value: Any) -> str:  # noqa: ANN401 (of the user's libraries)
+    torch = sys.modules.get("torch")
+    if isinstance(value, list):
+        return repr(value[:_MOST])
+    shape = (str(value.dtype), tuple(value.shape))
+    if torch is not None and isinstance(value, torch.Tensor):
+        return f"{shape}{digest_tensor(value.detach().reshape(-1), _KEY)}"
+    return f"{shape}{digest_array(value.reshape(-1), _KEY)}"
 
 
 def snapshot(call: Callable[[], object]) -> list[list[float]]:
@@ -130,39 +158,61 @@ def _can_roll(value: Any) -> bool:  # noqa: ANN401 (of the user's libraries)
     return isinstance(value, list) and len(value) >= _FEWEST and _are_data(value)
 
 
-def _rolled(value: Any) -> int:  # noqa: ANN401 (likewise)
+def _rolled(value: Any, back: list[Callable[[], object]]) -> int:  # noqa: ANN401 (likewise)
     if not _can_roll(value):
         return 0
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(value, torch.Tensor):
         data = value.data
-        flat = data.reshape(-1)
         # Elements of 8 bits and less have few operators, and bytes have all.
-        _roll_pieces(flat.view(torch.uint8) if flat.element_size() == 1 else flat)
-        if not data.is_contiguous():  # then that was a copy
-            data.copy_(flat.view(data.shape))
+        data = data.view(torch.uint8) if data.element_size() == 1 else data
+        _roll(data, data.is_contiguous(), (torch.roll, torch.clone), back)
     elif numpy is not None and isinstance(value, numpy.ndarray):
-        flat = value.reshape(-1)
-        inner = numpy.roll(flat[1:-1], 1)
-        inner[len(inner) // 2] = inner[0]
-        value[...] = numpy.concatenate([flat[:1], inner, flat[-1:]]).reshape(value.shape)
+        _roll(value, value.flags.c_contiguous, (numpy.roll, numpy.copy), back)
     else:
+        back.append(functools.partial(value.__setitem__, slice(1, -1), value[1:-1]))
         rolled = [value[-2], *value[1:-2]]
         rolled[len(rolled) // 2] = rolled[0]
         value[1:-1] = rolled
     return 1
 
 
-def _roll_pieces(flat: Any) -> None:  # noqa: ANN401
-    """Roll what lies between a tensor's first and its last element, in place."""
-    for piece in flat[1:-1].split(_PIECE):
-        inner = piece.roll(1)
-        inner[len(inner) // 2] = inner[0]
-        piece.copy_(inner)
+def _roll(
+    array: Any,  # noqa: ANN401
+    is_contiguous: bool,  # noqa: FBT001 (each library has a name of its own for it)
+    library: tuple[Callable[..., Any], Callable[..., Any]],
+    back: list[Callable[[], object]],
+) -> None:
+    """Roll what lies between an array's first and its last element, in place and piece by piece."""
+    roll, copy = library
+    flat = array.reshape(-1)
+    if not is_contiguous:  # then that was a copy
+        back.append(functools.partial(array.__setitem__, ..., copy(array)))
+    inner = flat[1:-1]
+    for start in range(0, len(inner), _PIECE):
+        piece = inner[start : start + _PIECE]
+        rolled = roll(piece, 1)
+        middle = len(rolled) // 2
+        lost = copy(rolled[middle : middle + 1])
+        rolled[middle] = rolled[0]
+        piece[...] = rolled
+        if is_contiguous:
+            back.append(functools.partial(_roll_back, piece, middle, lost, roll))
+    if not is_contiguous:
+        array[...] = flat.reshape(array.shape)
+
+
+def _roll_back(piece: Any, middle: int, lost: Any, roll: Callable[..., Any]) -> None:  # noqa: ANN401
+    piece[middle : middle + 1] = lost
+    piece[...] = roll(piece, -1)
 
 
 def _are_data(values: list[object]) -> bool:
     """Whether these are numbers to work on: a few whole ones may be sizes or dimensions."""
     if all(isinstance(value, float) for value in values[:_MOST]):
         return True
-    return len(values) >= _FEWEST_WHOLE and all(type(value) is int for value in values[:_MOST])
+    if len(values) < _FEWEST_WHOLE or not all(type(value) is int for value in values[:_MOST]):
+        return False
+    # A kernel that is given other offsets may read where nothing is, and its process is lost.
+    torch = sys.modules.get("torch")
+    return torch is None or not torch.cuda.is_initialized()

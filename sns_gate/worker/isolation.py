@@ -96,7 +96,9 @@ def _top_level_names(roots: Iterable[str]) -> Iterator[str]:
 def _loaded_files() -> set[str]:
     files = set()
     for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
+        file = None
+        with contextlib.suppress(Exception):  # a lazy module may raise anything
+            file = getattr(module, "__file__", None)
         # A module made by hand may name any text; relative to our folder it would seem ours.
         if isinstance(file, str) and os.path.isabs(file):  # noqa: PTH117 (strings from sys.modules)
             files.add(file)

@@ -27,6 +27,7 @@ def judge(comparator: Callable[[Any, Any], object], baseline: str, candidate: st
     """
     try:
         said = comparator(read_output(baseline), read_output(candidate))
+        truth = said if isinstance(said, str) or said is None else _truth(said)
     except AssertionError as error:
         return (str(error) or "an assertion of it failed")[:_LONGEST]
     except Exception as error:  # noqa: BLE001 (the benchmark's own code may raise anything)
@@ -35,7 +36,6 @@ def judge(comparator: Callable[[Any, Any], object], baseline: str, candidate: st
         return said[:_LONGEST]
     if said is None:
         return ""
-    truth = _truth(said)
     if truth is None:
         return (
             f"it returned {type(said).__name__}, which is no verdict; return a text that says "
@@ -80,6 +80,8 @@ def _value(node: Node, data: BinaryIO) -> Any:  # noqa: ANN401
 def _container(node: Node, items: list[Any]) -> Any:  # noqa: ANN401
     if node["form"] == "dict":
         return dict(zip(map(_literal, node["keys"]), items, strict=True))
+    if node["form"] == "masked":
+        return sys.modules["numpy.ma"].masked_array(*items)
     if node["form"] == "fields":
         return types.SimpleNamespace(**dict(zip(node["keys"], items, strict=True)))
     return tuple(items) if node["form"] == "tuple" else items
@@ -97,9 +99,9 @@ def _array(node: Node, data: BinaryIO) -> Any:  # noqa: ANN401
     raw = bytearray(data.read(node["size"]))
     shape = node["shape"] if node["step"] == 1 else [-1]
     name = "float32" if node["type"].startswith(_WIDENED_STARTS) else node["type"]
-    if node["form"] == "numpy":
-        numpy = sys.modules["numpy"]
-        return numpy.frombuffer(raw, dtype=name).reshape(shape)
+    if node["form"] in ("numpy", "number"):
+        array = sys.modules["numpy"].frombuffer(raw, dtype=name).reshape(shape)
+        return array.item() if node["form"] == "number" else array
     torch = sys.modules["torch"]
     dtype = getattr(torch, "complex64" if name == "complex32" else name)
     if not raw:

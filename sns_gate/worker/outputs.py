@@ -19,7 +19,7 @@ from sns_gate.worker.digests import digest_array, digest_tensor
 
 #: Of all arrays of an output together; what comes after is not compared, and that is said.
 MOST_BYTES_IN_ALL = 1 << 30
-_DEEPEST, _MOST_ITEMS = 20, 10_000
+_DEEPEST, _MOST_PARTS = 20, 20_000
 _LONGEST = 200
 _KEYS = (str, int, float, bool, bytes, type(None))
 _PLAIN = (bool, int, str, bytes, complex)
@@ -34,13 +34,14 @@ _WIDENED_STARTS = ("float8_", "float6_", "float4_")
 Node = dict[str, Any]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class _Elements:
     """Where the elements of arrays go, or the key of the digests that stand for them."""
 
     data: BinaryIO
     most_bytes: int
     key: int | None
+    parts: int = 0
 
 
 def write_output(value: object, request: WriteOutput) -> int:
@@ -79,26 +80,26 @@ def overwrite(value: object, depth: int = 0) -> None:
 
 
 def _node(value: object, to: _Elements, above: tuple[int, ...]) -> Node:
-    """Describe one part; whatever cannot be described is opaque, and never an error."""
+    """Describe one part; what cannot be described is opaque, and no error but for want of room."""
+    to.parts += 1
     try:
         return _described_value(value, to, above)
-    except Exception as error:  # noqa: BLE001 (of the user's own types)
-        return {"kind": "opaque", "type": f"{type(value).__name__} ({type(error).__name__})"}
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # of the user's own types
+        name = type(error).__name__
+        if "OutOfMemory" in name:
+            raise
+        return {"kind": "opaque", "form": "failed", "type": f"{type(value).__name__} ({name})"}
 
 
 def _described_value(value: object, to: _Elements, above: tuple[int, ...]) -> Node:
-    if value is None:
-        return {"kind": "none"}
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, numpy.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return {"kind": "float", "text": repr(value)}
-    if isinstance(value, _PLAIN):
-        return {"kind": "exact", "type": type(value).__name__, "text": _exact(value)}
+    number = _number(value, to)
+    if number is not None:
+        return number
     form, items, keys = _items(value)
     if items is not None:
-        if id(value) in above or len(above) >= _DEEPEST or len(items) > _MOST_ITEMS:
+        if id(value) in above or len(above) >= _DEEPEST or to.parts + len(items) > _MOST_PARTS:
             return {"kind": "opaque", "type": "a container too deep, too long, or in itself"}
         made = [_node(item, to, (*above, id(value))) for item in items]
         return {
@@ -108,10 +109,27 @@ def _described_value(value: object, to: _Elements, above: tuple[int, ...]) -> No
     return _array(value, to)
 
 
-def _exact(value: object) -> str:
-    """A short text that two values share where they are equal."""
+def _number(value: object, to: _Elements) -> Node | None:
+    """What has no parts: nothing, a number, a text; None of all else."""
+    numpy = sys.modules.get("numpy")
+    if value is None:
+        return {"kind": "none"}
+    if numpy is not None and isinstance(value, (numpy.complexfloating, complex)):
+        return {**_array(numpy.asarray(value, numpy.complex64), to), "form": "number"}
+    if isinstance(value, float) or (numpy is not None and isinstance(value, numpy.floating)):
+        form = str(getattr(value, "dtype", ""))
+        return {"kind": "float", "form": form, "text": repr(float(value))}
+    if numpy is not None and isinstance(value, numpy.generic):
+        value = value.item()
+    if isinstance(value, _PLAIN):
+        return {"kind": "exact", "type": type(value).__name__, "text": _exact(value, to.key)}
+    return None
+
+
+def _exact(value: object, key: int | None) -> str:
+    """A text that two values share where they are equal, a short one where digests do."""
     whole = hex(value) if isinstance(value, int) and abs(value) >> 128 else repr(value)
-    if len(whole) <= _LONGEST:
+    if key is None or len(whole) <= _LONGEST:
         return whole
     digest = hashlib.blake2b(whole.encode("utf-8", "replace"), digest_size=16).hexdigest()
     return f"{whole[:_LONGEST]}… of {len(whole)} characters, digest {digest}"
@@ -136,14 +154,23 @@ def _items(value: object) -> tuple[str, list[object] | None, list[str]]:
         form = "list" if isinstance(value, list) else "tuple"
         return form, list(value), [str(index) for index in range(len(value))]
     if isinstance(value, dict):
-        if not all(isinstance(key, _KEYS) for key in value):
-            return "list", list(value.values()), [str(index) for index in range(len(value))]
+        if not all(map(_is_key, value)):
+            return "", None, []
         named = sorted(((repr(key), key) for key in value), key=lambda pair: pair[0])
         return "dict", [value[key] for _, key in named], [name for name, _ in named]
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked is not None and isinstance(value, masked):
+        mask = sys.modules["numpy.ma"].getmaskarray(value)
+        return "masked", [value.filled(value.dtype.type(0)), mask], ["data", "mask"]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value)]
         return "fields", [getattr(value, name) for name in names], names
     return "", None, []
+
+
+def _is_key(key: object) -> bool:
+    """Whether equal keys of two processes have one text."""
+    return all(map(_is_key, key)) if isinstance(key, tuple) else isinstance(key, _KEYS)
 
 
 def _array(value: Any, to: _Elements) -> Node:  # noqa: ANN401 (of the user's libraries)
@@ -162,7 +189,8 @@ def _array(value: Any, to: _Elements) -> Node:  # noqa: ANN401 (of the user's li
 
 
 def _numpy_array(numpy: Any, value: Any, to: _Elements) -> Node:  # noqa: ANN401
-    name, flat = str(value.dtype), value.reshape(-1)
+    # A matrix stays one of two dimensions otherwise.
+    name, flat = str(value.dtype), numpy.asarray(value).reshape(-1)
     if to.key is not None:
         return _digested("numpy", name, value.shape, digest_array(flat, to.key))
     flat, step = _sampled(flat, value.nbytes, value.size, to)

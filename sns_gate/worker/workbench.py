@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 
 from sns_gate import discovery
@@ -42,7 +43,7 @@ from sns_gate.protocol import (
 from sns_gate.timers import Timer, open_timer, seed_everything
 from sns_gate.worker import isolation
 from sns_gate.worker.errors import traceback_of
-from sns_gate.worker.inputs import moved, reachable, renew, snapshot
+from sns_gate.worker.inputs import moved, reachable, renewed, snapshot
 from sns_gate.worker.judging import judge
 from sns_gate.worker.outputs import overwrite, write_output
 from sns_gate.worker.profiling import profile
@@ -61,7 +62,7 @@ class Workbench:
         self._cases: dict[str, discovery.Case] = {}
         self._calls: list[Callable[[], object]] = []
         self._input_bytes = 0
-        self._reached: int | None = None
+        self._reached: str | None = None
         self._made: list[object] = []
         self._as_reference = False
         self._tuned: set[str] = set()
@@ -144,7 +145,9 @@ class Workbench:
         timer.wait()
         if request.recipe is not None:
             timer.arrange(self._calls, request.recipe)
-        return Placed((time.perf_counter_ns() - start) / 1e9, self._input_bytes)
+        # Its peak as well, such as of inputs that were made wider and then cut down.
+        most_bytes = max(self._input_bytes, timer.peak_bytes() or 0)
+        return Placed((time.perf_counter_ns() - start) / 1e9, most_bytes)
 
     def calibrate(self, request: Calibrate) -> Calibrated:
         """Measure the placed call well enough to choose a recipe."""
@@ -176,15 +179,17 @@ class Workbench:
         """Call the placed case once more and write what it returns, for another to compare."""
         if self._reached is None:
             self._reached = reachable(self._calls[0])
-        if request.renew:
-            renew(self._calls[0])
+        with renewed(self._calls[0]) if request.renew else nullcontext():
+            return self._written(request)
+
+    def _written(self, request: WriteOutput) -> OutputWritten:
         if not request.again or not self._made:
             self._made = []
             self._made = [self._called(request.seed)]
         if request.poison:
             overwrite(self._made.pop())
             self._made = [self._called(request.seed)]
-        return OutputWritten(write_output(self._made[0], request), self._reached)
+        return OutputWritten(write_output(self._made[0], request), self._reached or "")
 
     def judge_outputs(self, request: JudgeOutputs) -> OutputsJudged:
         """Have the placed case's own comparator judge what both sides wrote."""

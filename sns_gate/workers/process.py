@@ -7,8 +7,12 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,6 +28,7 @@ from sns_gate.types import Side
 from sns_gate.workers.environment import Launch
 
 _R = TypeVar("_R", bound=Reply)
+_T = TypeVar("_T")
 _READ_BYTES = 1 << 16
 _POLL_S = 0.5
 _LOG_TAIL_BYTES = 2000
@@ -66,6 +71,22 @@ def _alive(process: psutil.Process) -> bool:
     return False
 
 
+@cache
+def _lasting_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1)
+
+
+def from_a_lasting_thread(start: Callable[[], _T]) -> _T:
+    """Call this where what it starts may outlive the thread that asks.
+
+    A worker asks the kernel to end it with its parent, and by that the kernel means the very
+    thread that started it.
+    """
+    if threading.current_thread() is threading.main_thread():
+        return start()
+    return _lasting_thread().submit(start).result()
+
+
 class WorkerProcess:
     """A worker of one side, alive from its construction until ``kill``."""
 
@@ -83,12 +104,14 @@ class WorkerProcess:
         self.pending = 0
         with self._log.open("wb") as log:
             try:
-                self._process = launch.account.start(
+                start = partial(
+                    launch.account.start,
                     launch.command,
                     launch.folder,
                     launch.variables(index),
                     Streams(subprocess.PIPE, subprocess.PIPE, log),
                 )
+                self._process = from_a_lasting_thread(start)
             except OSError as error:
                 raise ConfigError(
                     f"{launch.command[0]} cannot be run ({error.strerror}), so there are no "
@@ -102,8 +125,8 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs."""
-        return self._process.poll() is None
+        """Whether the process still runs, and has not been given up."""
+        return not self._ended and self._process.poll() is None
 
     @property
     def out_of_step(self) -> bool:
