@@ -213,6 +213,7 @@ def _measure_all(run: _Run) -> list[_Round]:
     ):
         roster = rig.roster(there[0].loaded, own)
         ledger.order = roster.order
+        ledger.part_of(roster.whole)
         run.describe(there[0])
         ledger.add(*(_located(case, rig) for case in roster.decided))
         run.progress.cases_known(len(roster.order))

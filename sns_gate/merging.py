@@ -54,6 +54,7 @@ def merge(results: Sequence[GateResult]) -> GateResult:
             "cases": cases,
             "machines": tuple(map(_machine, names, groups)) if several else (),
             "shard": None,
+            "case_list": None,
             "complete": all(result.complete for result in results),
             "seconds": max(result.seconds for result in results),
             "started_at": min(result.started_at for result in results),
@@ -172,6 +173,12 @@ def _refuse_gaps(name: str, group: Sequence[GateResult]) -> None:
     counts = {shard.partition("/")[2] for shard in shards}
     if len(counts) > 1 or len(shards) < len(group):
         raise UsageError(f"the results of {name} are shards of other divisions: {shards}")
+    if len({result.case_list for result in group}) > 1:
+        raise UsageError(
+            f"the shards of {name} were cut out of unlike lists of cases, as where a file "
+            f"does not load on one of the machines, so a case may be in none of them; measure all "
+            f"shards with the same files"
+        )
     count = int(counts.pop())
     missing = sorted(set(range(1, count + 1)) - {int(s.partition("/")[0]) for s in shards})
     if missing:

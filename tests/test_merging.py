@@ -66,6 +66,13 @@ def test_shards_of_one_kind_are_one_result_with_the_cases_own_names() -> None:
         ([on("H100", FINE), on("H100", FINE)], "hold the case 'softmax'"),
         ([on("H100", FINE), on("A100", FINE, tolerance=0.05)], "other tolerances"),
         ([on("H100", FINE, shard="1/2"), on("H100", OTHER)], "shards of other divisions"),
+        (
+            [
+                on("H100", FINE, shard="1/2").model_copy(update={"case_list": "a"}),
+                on("H100", OTHER, shard="2/2").model_copy(update={"case_list": "b"}),
+            ],
+            "cut out of unlike lists of cases",
+        ),
     ],
 )
 def test_what_would_let_a_case_pass_unseen_is_refused(results: list[GateResult], said: str) -> None:

@@ -205,8 +205,10 @@ class Rig:
         roster = agree(candidate, baseline, own_files or baseline, policy, wanted, folders)
         if not (roster.order or roster.decided):
             refuse_filter(self.settings.filter, candidate.cases)
+        if self.settings.shard is None:
+            return roster
         part = roster.part(*self.settings.part)
-        if not (part.order or part.decided) and self.settings.shard is not None:
+        if not (part.order or part.decided):
             count = len(roster.order) + len(roster.decided)
             raise NothingCompared(
                 f"shard {self.settings.shard} holds no case, as there are {count} in all; use at "

@@ -41,6 +41,10 @@ class Ledger:
         """Add ids to the order to show."""
         self.order = (*self.order, *more)
 
+    def part_of(self, whole: str | None) -> None:
+        """Say from which list of cases these are a part."""
+        self._update(case_list=whole)
+
     def compared_with(self, further: Iterable[RevisionInfo]) -> None:
         """Name further baselines."""
         self._update(further_baselines=tuple(further))

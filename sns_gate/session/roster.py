@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,11 +53,13 @@ class Roster:
         planned: to measure with the workers that listed them.
         decided: whose verdict is known already.
         against_references: to measure with workers that run references on the candidate's code.
+        whole: digest of all cases' ids, where this is a part of them.
     """
 
     planned: tuple[PlannedCase, ...]
     decided: tuple[CaseResult, ...]
     against_references: tuple[PlannedCase, ...] = ()
+    whole: str | None = None
 
     def part(self, number: int, count: int) -> Roster:
         """Every so-many-th case, such that all parts together hold each case once."""
@@ -66,6 +69,7 @@ class Roster:
             tuple(case for case in self.planned if case.id in mine),
             tuple(case for case in self.decided if case.id in mine),
             tuple(case for case in self.against_references if case.id in mine),
+            hashlib.blake2b("\n".join(ids).encode(), digest_size=16).hexdigest(),
         )
 
     @property

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sns_gate.session.measuring import BrokenCase, Measured, WrongCase
 from sns_gate.session.roster import PlannedCase
+from sns_gate.session.tails import slow_samples
 from sns_gate.stats import Estimate, confirmation_level, detectable_slowdown_pct
 from sns_gate.tiers import tier_of
 from sns_gate.types import (
@@ -160,6 +161,11 @@ def _of_blocks(
         return CaseOutcome(_refuse(filled, measured.doubt), estimate)
     if filled.tier is MeasurementTier.C:
         return CaseOutcome(_with(filled, note="tier C"), estimate)
+    uneven = slow_samples(measured.blocks, case.tolerance)
+    if uneven is not None and judged.verdict is not Verdict.SLOWER:
+        reasons = (*filled.reasons, uneven)
+        changes = {"verdict": Verdict.INCONCLUSIVE, "note": "uneven", "reasons": reasons}
+        return CaseOutcome(_with(filled, **changes), estimate)
     return CaseOutcome(_judged(filled, judged), estimate)
 
 

@@ -170,6 +170,9 @@ class GateResult(Record):
     machines: tuple[MachineInfo, ...] = Field(
         (), description="whose results were merged, where they differ"
     )
+    case_list: str | None = Field(
+        None, description="digest of all cases' ids, where a shard of them was measured"
+    )
     shard: str | None = Field(
         None, pattern=r"^\d+/\d+$", description="part of the cases that this holds, as I/N"
     )
