@@ -75,9 +75,6 @@ class CudaTimer:
         torch = self._torch
         gc.collect()
         self._synchronize()
-        # What cuBLAS keeps from an earlier case would be missing in the peak of this one.
-        with contextlib.suppress(AttributeError):
-            torch._C._cuda_clearCublasWorkspaces()  # noqa: SLF001 (torch has no public one)
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         self._before_bytes = self._bytes("current")

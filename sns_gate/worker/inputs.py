@@ -72,7 +72,10 @@ def _digest(value: Any) -> str:  # noqa: ANN401 (of the user's libraries)
         return repr(value[:_MOST])
     shape = (str(value.dtype), tuple(value.shape))
     if torch is not None and isinstance(value, torch.Tensor):
-        return f"{shape}{digest_tensor(value.detach().reshape(-1), _KEY)}"
+        # In the order of its memory, so that one of other strides need not be copied.
+        order = sorted(range(value.dim()), key=lambda at: -value.stride(at))
+        dense = value.detach().permute(order).reshape(-1)
+        return f"{shape}{order}{digest_tensor(dense, _KEY)}"
     return f"{shape}{digest_array(value.reshape(-1), _KEY)}"
 
 
