@@ -254,8 +254,7 @@ def _add_compare(
     )
     add_result(compare)
     if with_settings:
-        unused = ("launcher", "launcher-python")
-        add_settings(compare, of_revisions=False, without=unused)
+        add_settings(compare, of_revisions=False)
 
 
 def _add_init(added: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

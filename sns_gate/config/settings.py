@@ -106,8 +106,7 @@ class Settings(Record):
     filter: Words = Field(
         (),
         description="measure only cases whose id matches this pattern or holds this text; "
-        "a file that does not load is broken all the same, as nobody knows its cases; may be "
-        "repeated",
+        "may be repeated",
         json_schema_extra={"metavar": "PATTERN", "policy": True},
     )
     shard: str | None = Field(
@@ -283,7 +282,7 @@ class Settings(Record):
     explain: Literal["changed", "all", "none"] = Field(
         "changed",
         description="cases whose calls are taken apart by a profiler after all timing: changed "
-        "ones are slower or faster; none also leaves out whether each call does the same work",
+        "ones are slower or faster",
         json_schema_extra={"metavar": "WHICH", "policy": True},
     )
     policy_from: Literal["baseline", "candidate"] = Field(

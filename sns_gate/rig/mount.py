@@ -218,6 +218,8 @@ class Rig:
 
     def _require_paths(self) -> None:
         """A configured folder that neither side has is misspelt; one side alone may lack it."""
+        if self.settings.build:  # which may make it
+            return
         for entry in self.settings.pythonpath or ():
             if not any((root / entry).is_dir() for root in self.roots.values()):
                 raise ConfigError(
