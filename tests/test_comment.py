@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 
 import cmarkgfm
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from sns_gate.report.markdown import MOST_BYTES, comment, title
 from sns_gate.report.neutral import block, code, prose
 from sns_gate.types import EnvironmentFingerprint, Reason, RevisionInfo, Verdict
+from tests.conftest import sns_gate
 from tests.test_report import CASES, case, golden, result
 
 HOSTILE = (
@@ -218,3 +220,11 @@ def test_fields_of_the_fingerprint_that_differ_are_marked() -> None:
     text = comment(found)
     assert "| **torch version** |" in text
     assert "gpu name NVIDIA H200" in text
+
+
+def test_what_a_pull_request_would_be_told_can_be_written_to_a_file(tmp_path: Path) -> None:
+    found = result(case("softmax", Verdict.SLOWER, 0.8, 0.85, 0.9))
+    (tmp_path / "result.json").write_text(found.model_dump_json())
+    ran = sns_gate(tmp_path, "report", "result.json", "--markdown", "comment.md")
+    assert ran.out.endswith("wrote comment.md\n")
+    assert (tmp_path / "comment.md").read_text() == comment(found)
