@@ -63,13 +63,8 @@ class LocalStation:
             return self._described(known)
 
     def _described(self, known: Infos) -> Infos:
-        baseline, candidate = known
-        roots = self.team.rig.roots
         self.pool.revive()
-        return (
-            self.machine.describe("baseline", baseline, roots["baseline"], self.pool),
-            self.machine.describe("candidate", candidate, roots["candidate"], self.pool),
-        )
+        return self.machine.describe(known, self.team.rig.roots, self.pool)
 
     def fingerprint(self) -> EnvironmentFingerprint:
         """The candidate's toolchain on this device."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -117,7 +118,7 @@ class Machine:
         except WorkerError:  # lost since its last block; the others say what they loaded
             pool.revive()
             proven = pool.prove()
-        silent = [side for side in case.proven if not proven[side]]
+        silent = [side for side in case.proven if not proven.get(side)]
         return refuse_code(refuse_unlike(outcome, self._differing), silent)
 
     def _expected(self, pool: WorkerPool, cases: int) -> Expected:
@@ -130,19 +131,29 @@ class Machine:
         )
 
     def describe(
-        self, side: Side, info: RevisionInfo, root: Path, pool: WorkerPool
-    ) -> RevisionInfo:
-        """A side with its fingerprint and the files of its code seen loaded.
+        self,
+        infos: tuple[RevisionInfo, RevisionInfo],
+        roots: Mapping[Side, Path],
+        pool: WorkerPool,
+    ) -> tuple[RevisionInfo, RevisionInfo]:
+        """Both sides with their fingerprints and the files of their code seen loaded.
 
         Args:
-            side: whose workers to ask.
-            info: what is known of it already.
-            root: of its files, which are named relative to it.
+            infos: what is known of them already.
+            roots: of their files, which are named relative to it.
             pool: the living workers.
         """
-        files = tuple(short_file(file, root) for file in pool.prove()[side])
-        found = self.fingerprint(side, pool)
-        return info.model_copy(update={"fingerprint": found, "loaded": files})
+        loaded = pool.prove()
+        baseline, candidate = (
+            info.model_copy(
+                update={
+                    "fingerprint": self.fingerprint(side, pool),
+                    "loaded": tuple(short_file(file, roots[side]) for file in loaded[side]),
+                }
+            )
+            for side, info in zip(SIDES, infos, strict=True)
+        )
+        return baseline, candidate
 
     def fingerprint(self, side: Side, pool: WorkerPool) -> EnvironmentFingerprint:
         """A side's toolchain on this device."""
