@@ -87,6 +87,20 @@ def test_the_sentence_names_the_culprit(baseline: Profile, candidate: Profile, s
     assert inside.sentence(Explanation(baseline=baseline, candidate=candidate)) == said
 
 
+def test_a_profiler_that_sees_the_opposite_is_no_cause_and_is_said_to_be_so() -> None:
+    """As where a generator, each step of which it makes dear, gives way to a list."""
+    fewer = Explanation(baseline=side(("step", 99, 50.0), ("sum", 1, 5.0)),
+                        candidate=side(("sum", 1, 9.0)))  # fmt: skip
+    said = inside.sentence(fewer, Verdict.SLOWER)
+    assert said.startswith(
+        "under a profiler, which slows small calls down most, it takes less time"
+    )
+    assert "what changed: step (gone)" in said
+    assert inside.sentence(fewer, Verdict.FASTER) == inside.sentence(fewer)
+    more = Explanation(baseline=fewer.candidate, candidate=fewer.baseline)
+    assert "it takes more time; what changed: step (new)" in inside.sentence(more, Verdict.FASTER)
+
+
 def test_parts_stand_with_the_most_changed_first_and_equal_ones_are_left_out() -> None:
     found = Explanation(
         baseline=side(("same", 1, 50.0), ("slower", 1, 5.0), ("gone", 1, 7.0)),

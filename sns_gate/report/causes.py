@@ -14,7 +14,7 @@ _SAID, _TABLES, _ROWS = 3, 10, 8
 def said(cases: Sequence[CaseResult]) -> str:
     """One sentence for each of the first few cases that have been taken apart."""
     lines = [
-        f"- {code(case.id)}: {prose(inside.sentence(case.explanation))}"
+        f"- {code(case.id)}: {prose(inside.sentence(case.explanation, case.verdict))}"
         for case in cases
         if case.explanation is not None
     ]

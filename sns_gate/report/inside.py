@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sns_gate.report.words import counted, duration
-from sns_gate.types import Explanation, Profile, ProfiledPart
+from sns_gate.types import Explanation, Profile, ProfiledPart, Verdict
 
 _OUTSIDE = {
     "kernels": "between kernels",
@@ -25,6 +25,7 @@ _GENERAL = re.compile(r"(?:elementwise|reduce)_kernel$")
 _NATIVE = re.compile(r"at::native::(?:\w+::)*(\w+)")
 _WRAPPERS = re.compile(r"\w*gpu_kernel\w*|[AB]?UnaryFunctor|BinaryFunctor|ReduceOp|func_wrapper_t")
 #: Parts whose change is a smaller share of all changes are not worth a row.
+_CONTRARY = 3
 _WORTH_A_ROW = 0.01
 #: A change below this share of the call is what two profiles of one call differ by.
 _SAME_SHARE = 0.02
@@ -77,8 +78,14 @@ def telling(rows: Sequence[PartChange], most: int) -> list[PartChange]:
     return [row for row in rows if abs(row.more_us) > _WORTH_A_ROW * whole][:most]
 
 
-def sentence(found: Explanation) -> str:
-    """Where the difference is, as one sentence."""
+def sentence(found: Explanation, verdict: Verdict | None = None) -> str:
+    """Where the difference is, as one sentence.
+
+    Args:
+        found: both calls, taken apart.
+        verdict: of the timing, None where there was none; a profiler, which slows small calls down
+            most, may see the opposite.
+    """
     total_us = spent_us(found.candidate) - spent_us(found.baseline)
     if abs(total_us) <= _SAME_SHARE * max(spent_us(found.baseline), spent_us(found.candidate)):
         return "under a profiler both calls take the same time, so it shows no cause"
@@ -90,6 +97,14 @@ def sentence(found: Explanation) -> str:
         if abs(held) >= _MOST_OF_IT * abs(total_us):
             break
     where = " and ".join(causes)
+    if (verdict is Verdict.SLOWER and total_us < 0) or (verdict is Verdict.FASTER and total_us > 0):
+        changed = [row for row in telling(changes(found), _CONTRARY) if row.how]
+        parts = " and ".join(f"{short(row.name)} ({row.how})" for row in changed) or where
+        contrary = "less" if total_us < 0 else "more"
+        return (
+            f"under a profiler, which slows small calls down most, it takes {contrary} time; what "
+            f"changed: {parts}"
+        )
     if found.candidate.source == "functions":  # which a profiler slows down many times over
         return f"the {'extra' if total_us > 0 else 'saved'} time is in {where}"
     extra = duration(abs(total_us) / 1e3)

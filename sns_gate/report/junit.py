@@ -76,6 +76,6 @@ def _message(case: CaseResult) -> str:
 def _details(case: CaseResult) -> list[str]:
     lines = [f"{reason.text} [{reason.code}]" for reason in case.reasons]
     if case.explanation is not None:
-        lines.insert(0, sentence(case.explanation))
+        lines.insert(0, sentence(case.explanation, case.verdict))
     lines += [line for reason in case.reasons for line in reason.detail.splitlines()]
     return lines

@@ -98,7 +98,9 @@ def _remarks(result: GateResult) -> list[Text]:
         for reason in result.disclosures
     ]
     causes = [
-        Text.assemble((f"{words.plain(case.id)}: ", "bold"), words.plain(sentence(found)))
+        Text.assemble(
+            (f"{words.plain(case.id)}: ", "bold"), words.plain(sentence(found, case.verdict))
+        )
         for case in words.ordered(result.cases)
         if (found := case.explanation) is not None
     ]

@@ -115,7 +115,7 @@ def rows_of(result: GateResult, ordered: Sequence[CaseResult]) -> list[Row]:
             why=case.reasons[0].text if case.speedup is None and case.reasons else "",
             reasons=tuple(_detailed(reason) for reason in case.reasons),
             facts=_facts(case),
-            inside=_inside(case.explanation) if case.explanation else None,
+            inside=_inside(case.explanation, case.verdict) if case.explanation else None,
         )
         for case in ordered
     ]
@@ -159,7 +159,7 @@ def _detailed(reason: Reason) -> Detailed:
     return Detailed(reason.code, reason.text, shown, max(0, len(lines) - MOST_LINES))
 
 
-def _inside(found: Explanation) -> Inside:
+def _inside(found: Explanation, verdict: Verdict) -> Inside:
     launches = inside.launches(found)
     choices = [
         f"{side} tuned {choice}"
@@ -168,7 +168,7 @@ def _inside(found: Explanation) -> Inside:
     ]
     rows = inside.telling(inside.changes(found), MOST_PARTS)
     return Inside(
-        sentence=inside.sentence(found),
+        sentence=inside.sentence(found, verdict),
         noun=inside.noun(found),
         rows=tuple((row.name[:_LONGEST_NAME], *inside.cells(row)) for row in rows),
         notes=(*([f"launches {launches}"] if launches else []), *choices),
