@@ -302,7 +302,7 @@ def test_who_is_honest_is_judged(tmp_path: Path) -> None:
     ran, found = judged(tmp_path, TWINS)
     for name, case in found.items():
         # How narrow the interval becomes, or that it is refused for load, is up to this machine.
-        judged_at_all = case.verdict.value in ("faster", "unchanged", "inconclusive")
+        judged_at_all = case.verdict.value in ("faster", "not slower", "unchanged", "inconclusive")
         assert judged_at_all or case.note == "tier C", f"{name}: {ran.out}"
         assert case.speedup is not None, name
         assert case.speedup.estimate > 1, name
