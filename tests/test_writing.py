@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from sns_gate.errors import ResultFileError
 from sns_gate.report import json as result_file
 from sns_gate.report import writing
 from sns_gate.report.writing import ResultFile
+from sns_gate.temporary import own_prefix
 from sns_gate.types import CaseResult, GateResult, Verdict
 from tests.conftest import check, commit
 from tests.test_report import case, result
@@ -158,3 +160,21 @@ def test_a_check_that_comes_to_nothing_puts_the_earlier_result_aside(repository:
     assert mistyped.result is None, "no old pass stands for a check that did not happen"
     assert "the earlier result is kept as result.json.before" in mistyped.err
     assert result_file.read(repository / "result.json.before") == earlier.result
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_check_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    mine = own_prefix()
+    names = {
+        "dead": mine.replace(str(os.getpid()), str(dead.pid)), "living": mine,
+        "elsewhere": f"sns-gate-{dead.pid}-00000000-",
+    }  # fmt: skip
+    files = {who: tmp_path / f".result.json.{name}x1" for who, name in names.items()}
+    for file in (*files.values(), tmp_path / ".gitignore"):
+        file.touch()
+    ResultFile(tmp_path / "result.json").discard_old()
+    assert [who for who, file in files.items() if not file.exists()] == ["dead"]
+    assert (tmp_path / ".gitignore").exists()

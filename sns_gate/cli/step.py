@@ -22,6 +22,7 @@ from sns_gate.github.checkout import Checkout
 from sns_gate.github.event import read_event
 from sns_gate.github.runner import Runner
 from sns_gate.report import json as result_file
+from sns_gate.report.writing import sweep_beside
 from sns_gate.revisions import Repository, is_left_behind, sweep
 from sns_gate.workers import end_left_behind
 
@@ -131,6 +132,7 @@ def clean_up(environment: Mapping[str, str]) -> int:
     for name in end_left_behind(is_left_behind):
         sys.stdout.write(f"ended {name}, which a killed check had left\n")
     sweep()
+    sweep_beside(Path.cwd())
     with contextlib.suppress(RevisionError):
         Repository(Path.cwd()).forget_worktrees(is_left_behind)
     folder = given(environment, "state-dir")

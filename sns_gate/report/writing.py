@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic_core import PydanticSerializationError
 
 from sns_gate.errors import ResultFileError
+from sns_gate.temporary import ANY, is_left_behind, own_prefix
 from sns_gate.types import CaseResult, GateResult, Record
 
 #: The cases stand last, so that more can follow them.
@@ -65,6 +66,7 @@ class ResultFile:
 
         See ``put_aside`` for where this one comes to nothing.
         """
+        sweep_beside(self.path.parent)
         with contextlib.suppress(FileNotFoundError):
             self._old = self.path.read_bytes()
             self.path.unlink()
@@ -167,13 +169,23 @@ def _text_of(record: Record, *, without: str = "") -> bytes:
         return json.dumps(dumped, ensure_ascii=False).encode(errors="replace")
 
 
+def sweep_beside(folder: Path) -> None:
+    """Remove what was half written into a folder by processes that were killed in the midst."""
+    for file in folder.glob(f".*.{ANY}*"):
+        owner = file.name[file.name.rindex(ANY) :]
+        if is_left_behind(Path(owner)):
+            with contextlib.suppress(OSError):
+                file.unlink()
+
+
 def write_atomically(path: Path, text: str | bytes) -> None:
     """Write a file so that a reader sees the old or the new one, never a part.
 
     Raises:
         OSError: it could not be written; the old file is as it was.
     """
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    prefix = f".{path.name}.{own_prefix()}"
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(text if isinstance(text, bytes) else text.encode(errors="replace"))
