@@ -22,10 +22,8 @@ from sns_gate.protocol import OutputWritten, Reply, Request
 from sns_gate.session.outputs import Compared, compare_outputs
 from sns_gate.types import CHECKED, OutputCheck, Side
 from sns_gate.worker.outputs import write_output
-from tests.conftest import WORK, check, commit
 
 _R = TypeVar("_R", bound=Reply)
-CASE = "square[n=2000]"
 
 
 @dataclass
@@ -298,61 +296,6 @@ def test_the_elements_are_asked_for_only_where_their_digests_differ() -> None:
     assert near.written == [0, RANDOM.nbytes]
 
 
-@pytest.mark.parametrize(
-    ("baseline", "candidate", "said"),
-    [
-        (np.full(3, 1 << 60), np.full(3, (1 << 60) + 1), "3 of 3 elements"),
-        (torch.full((3,), 1 << 60), torch.full((3,), (1 << 60) + 100), "3 of 3 elements"),
-        ({(0, 1): 1, (1, 0): 2}, {(7, 7): 1, (8, 8): 2}, "the parts"),
-        (np.ma.masked_less(np.arange(9), 8), np.ma.masked_less(np.arange(9), 1), "output[data]"),
-        (np.float32(1.0), np.float32(1.001), "is 1.001"),
-        (1 + 2j, 1.01 + 2j, "1 of 1 elements"),
-    ],
-)
-def test_what_plain_comparing_would_miss_is_seen(
-    baseline: object, candidate: object, said: str
-) -> None:
-    assert said in wrong(baseline, candidate)
-
-
-@pytest.mark.filterwarnings("ignore:the matrix subclass")
-def test_a_matrix_is_no_vector() -> None:
-    one, other = np.asmatrix([[1.0, 2.0], [3.0, 4.0]]), np.asmatrix([[1.0, 3.0], [2.0, 4.0]])
-    assert "2 of 4 elements" in wrong(one, other)
-    assert not wrong(one, one.copy())
-
-
-class Unreadable(torch.Tensor):  # type: ignore[misc]
-    """A tensor that nobody can take apart, as one for which there is no room."""
-
-    def detach(self) -> torch.Tensor:
-        raise RuntimeError("no room")
-
-
-def test_what_could_not_be_read_on_one_side_is_no_difference_and_is_said() -> None:
-    found = compared(RANDOM, RANDOM.clone().as_subclass(Unreadable))
-    assert found.wrong is None
-    assert "could not be read, a Unreadable (RuntimeError)" in found.notes[0].text
-
-
-@pytest.mark.parametrize("error", [OSError(28, "No space left"), MemoryError()])
-def test_want_of_room_is_an_error_and_no_output(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr("sns_gate.worker.outputs._tensor", full)
-    with pytest.raises(type(error)):
-        compared(RANDOM, RANDOM)
-
-
-def test_lists_of_very_many_numbers_are_not_taken_apart() -> None:
-    many = [[float(n) for n in range(200)] for _ in range(200)]
-    assert compared(many, many).notes[0].code == "outputs-unchecked"
-    assert wrong([1.0, *many], [2.0, *many])
-
-
 @given(st.binary(max_size=300))
 @settings(max_examples=60, deadline=None)
 def test_whatever_a_worker_writes_is_refused_or_compared(text: bytes) -> None:
@@ -403,80 +346,3 @@ def test_arrays_of_the_libraries_own_classes_are_plain() -> None:
 
 
 # ------------------------------------------------------------------ in a check
-
-
-def test_a_faster_change_that_computes_something_else_is_wrong(repository: Path) -> None:
-    quick = "def work(n):\n    return n + 1\n"
-    commit(repository, {"pkg/__init__.py": quick})
-    ran = check(repository)
-    assert (ran.code, ran.verdicts) == (1, {CASE: "wrong"})
-    assert "output is the int 2001, and the baseline's is the bool True" in " ".join(
-        ran.out.split()
-    )
-    assert "say on the benchmark what may differ" in " ".join(ran.out.split())
-
-
-def test_a_benchmark_that_asks_for_no_check_says_so(repository: Path) -> None:
-    bench = """
-        from sns_gate import benchmark
-        from pkg import work
-
-        @benchmark(params={"n": [2000]}, check=False)
-        def square(n):
-            return lambda: work(n)
-    """
-    commit(repository, {"benchmarks/bench_work.py": bench})
-    other = WORK.replace("return True", "return False")
-    commit(repository, {"pkg/__init__.py": other})
-    ran = check(repository)
-    assert ran.verdicts == {CASE: "unchanged"}, ran.out
-    assert [reason.code for reason in ran.case(CASE).reasons].count("outputs-unchecked") == 1
-
-
-def test_a_change_cannot_switch_the_check_of_its_outputs_off(repository: Path) -> None:
-    bench = """
-        from sns_gate import benchmark
-        from pkg import work
-
-        @benchmark(params={"n": [2000]}, check=False)
-        def square(n):
-            return lambda: work(n)
-    """
-    other = WORK.replace("return True", "return False")
-    commit(repository, {"benchmarks/bench_work.py": bench, "pkg/__init__.py": other})
-    ran = check(repository, "--policy-from", "baseline")
-    assert ran.verdicts == {CASE: "wrong"}, ran.out
-    assert "the candidate asks for no check of outputs" in " ".join(ran.out.split())
-
-
-def test_random_work_is_seeded_alike_on_both_sides(repository: Path) -> None:
-    bench = """
-        import random
-        from sns_gate import benchmark
-        from pkg import work
-
-        @benchmark
-        def draws():
-            numbers = [random.random() for _ in range(9)]
-            return lambda: [work(2000), numbers, random.random()]
-    """
-    commit(repository, {"benchmarks/bench_work.py": bench})
-    commit(repository, {"README": "the same"})
-    assert check(repository).verdicts == {"draws": "unchanged"}
-
-
-def test_a_reference_is_held_to_the_same_output(repository: Path) -> None:
-    bench = """
-        from sns_gate import benchmark
-        from pkg import work
-
-        def plain():
-            return lambda: [work(2000), 1.0]
-
-        @benchmark(reference=plain, revisions=False, at_least=0.1)
-        def fused():
-            return lambda: [work(2000), 1.01]
-    """
-    commit(repository, {"benchmarks/bench_work.py": bench})
-    ran = check(repository, "--baseline", "HEAD")
-    assert ran.verdicts == {"fused vs plain": "wrong"}

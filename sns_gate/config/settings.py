@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from sns_gate.config.shares import MemoryShare, Share
 from sns_gate.stats import MIN_CLUSTERS
 from sns_gate.types import Conclusion, Record
 
@@ -26,31 +27,6 @@ DEFAULT_STATE_DIR = Path("/tmp/sns-gate-state")  # noqa: S108 (sticky; journals 
 
 _LONGEST_S = 7 * 24 * 3600.0
 MOST_PROCESSES = 64
-
-
-def _share(value: object) -> object:
-    """Read ``2%`` as 0.02, and leave every other value to pydantic."""
-    if isinstance(value, str) and value.strip().endswith("%"):
-        try:
-            return float(value.strip()[:-1]) / 100
-        except ValueError:
-            return value
-    return value
-
-
-def _memory_share(value: object) -> object:
-    """As ``_share``, but a bare number above 1 is hardly meant as a hundred times as many %."""
-    share = _share(value)
-    if not (isinstance(value, str) and "%" in value) and _number(share) > 1:
-        raise ValueError(f"write a share, such as 10% or 0.1; {value} would be {value}00%")
-    return share
-
-
-def _number(value: object) -> float:
-    try:
-        return float(str(value))
-    except ValueError:
-        return 0.0
 
 
 def _words(value: object) -> object:
@@ -71,8 +47,6 @@ _FORMS = {
     ),
     "worker_user": (r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", "the name of a user, such as nobody"),
 }
-Share = Annotated[float, BeforeValidator(_share)]
-MemoryShare = Annotated[float, BeforeValidator(_memory_share)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 
 
