@@ -9,10 +9,9 @@ import types
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from sns_gate.worker.outputs import Node
+from sns_gate.worker.outputs import WIDENED_STARTS, Node
 
 _LONGEST = 2000
-_WIDENED_STARTS = ("float8_", "float6_", "float4_")
 
 
 def judge(comparator: Callable[[Any, Any], object], baseline: str, candidate: str) -> str:
@@ -98,7 +97,7 @@ def _array(node: Node, data: BinaryIO) -> Any:  # noqa: ANN401
     data.seek(node["at"])
     raw = bytearray(data.read(node["size"]))
     shape = node["shape"] if node["step"] == 1 else [-1]
-    name = "float32" if node["type"].startswith(_WIDENED_STARTS) else node["type"]
+    name = "float32" if node["type"].startswith(WIDENED_STARTS) else node["type"]
     if node["form"] in ("numpy", "number"):
         array = sys.modules["numpy"].frombuffer(raw, dtype=name).reshape(shape)
         return array.item() if node["form"] == "number" else array

@@ -29,7 +29,7 @@ _KNOWN = frozenset(
     ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16",
      "bfloat16", "float32", "float64", "complex32", "complex64", "complex128")
 )  # fmt: skip
-_WIDENED_STARTS = ("float8_", "float6_", "float4_")
+WIDENED_STARTS = ("float8_", "float6_", "float4_")
 
 Node = dict[str, Any]
 
@@ -208,13 +208,13 @@ def _named(node: Node, value: object, library: str) -> Node:
 
 def _tensor(torch: Any, value: Any, to: _Elements) -> Node:  # noqa: ANN401
     name = str(value.dtype).removeprefix("torch.")
-    if not name.startswith(_WIDENED_STARTS) and name not in _KNOWN:
+    if not name.startswith(WIDENED_STARTS) and name not in _KNOWN:
         return {"kind": "opaque", "type": f"tensor of {name}"}
     flat, count = value.reshape(-1), value.numel()
     if to.key is not None:
         return _digested("torch", name, value.shape, digest_tensor(flat, to.key))
     flat, step = _sampled(flat, count * value.element_size(), count, to)
-    if name.startswith(_WIDENED_STARTS):
+    if name.startswith(WIDENED_STARTS):
         flat = flat.to(torch.float32)
     elif name in _WIDENED:
         flat = flat.to(getattr(torch, _WIDENED[name]))
