@@ -45,6 +45,8 @@ CASES = f"""
         return lambda: time.sleep(0.003)
 """
 BEGINS_WITHIN_S = 60
+#: A scheduler's signals reach the processes of a job one by one.
+HEARS_LATER_S = 0.3
 
 
 class Field:
@@ -132,6 +134,20 @@ def test_a_place_killed_in_mid_run_breaks_its_case_and_the_other_measures_the_re
     assert all(case["speedup"] for case in field.cases if not lost(case)), out
     field.check(more=("--filter", "n=1"))
     assert not left_behind(field.repository, field.tmp), "the next check there sweeps up"
+
+
+def test_a_place_whose_workers_hear_of_its_end_first_is_lost_all_the_same(field: Field) -> None:
+    """So a scheduler ends a job: each process by a signal of its own, in any order."""
+    plain = field.launchers.script(PLAIN)
+    gate = field.start(plain, plain)
+    victim = field.measuring(2)
+    for worker in victim.children():
+        worker.terminate()
+    time.sleep(HEARS_LATER_S)
+    victim.terminate()
+    out, err = gate.communicate(timeout=120)
+    assert gate.returncode == 3, out + err
+    assert [lost(case) for case in field.cases] == [n == 2 for n in range(COUNT)], out
 
 
 def test_a_place_lost_between_two_cases_costs_none_and_is_told(field: Field) -> None:

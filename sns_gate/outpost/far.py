@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sns_gate.errors import GateError, RefusedRun, UsageError
+from sns_gate.errors import GateError, RefusedRun, UsageError, WorkerDied
 from sns_gate.outpost import lines
 from sns_gate.outpost.channel import Channel
 from sns_gate.outpost.messages import (
@@ -42,6 +42,9 @@ from sns_gate.revisions import Revision, unpack
 from sns_gate.rig import Here, Rig, Station, Team
 from sns_gate.session import Standing
 from sns_gate.types import SIDES, Side
+
+#: Who ends a job signals each of its processes, perhaps this one a moment after its workers.
+_ENDS_WITHIN_S = 1.0
 
 
 class _Heard:
@@ -172,6 +175,8 @@ class FarEnd:
         outcome = self._opened.measure(
             asked.case, time.monotonic() + asked.seconds, _Heard(self._channel), asked.cases
         )
+        if any(reason.code == WorkerDied.code for reason in outcome.result.reasons):
+            time.sleep(_ENDS_WITHIN_S)  # if the place ends too, that is why, and it cannot answer
         return Measured(outcome=outcome)
 
     def _describe(self, known: Describe) -> Message:
