@@ -164,12 +164,12 @@ def hostile() -> GateResult:
         measured(
             name, Verdict.INCONCLUSIVE, 0.9612, 1.0, 1.041, seed=at, note=name, mode=name,
             covers=(name,), file=name, line=1, reference=name,
-            reasons=(Reason(code=name, text=name, detail=f"{name}\n{name}"),),
+            reasons=(Reason(code="raised", text=name, detail=f"{name}\n{name}"),),
         )
         for at, name in enumerate(HOSTILE)
     )  # fmt: skip
     every = " ".join(HOSTILE)
-    found = result(*cases, device=every, tool_version=every, started_at=every)
+    found = result(*cases, device=every, tool_version=every)
     side = found.baseline.model_copy(update={"ref": every, "loaded": HOSTILE})
     assert side.fingerprint is not None
     spoilt = side.fingerprint.model_copy(update={"gpu_name": every, "cpu_model": HOSTILE[2]})
@@ -177,7 +177,7 @@ def hostile() -> GateResult:
         update={
             "baseline": side.model_copy(update={"fingerprint": spoilt}),
             "candidate": RevisionInfo(ref=every, commit=HOSTILE[0], fingerprint=side.fingerprint),
-            "disclosures": tuple(Reason(code=name, text=name) for name in HOSTILE),
+            "disclosures": tuple(Reason(code="dirty", text=name) for name in HOSTILE),
         }
     )
 

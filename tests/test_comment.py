@@ -98,6 +98,12 @@ def test_a_case_without_numbers_says_why_in_its_row() -> None:
     assert "ValueError" in row
 
 
+def test_a_case_that_lets_more_pass_by_its_own_tolerance_is_no_secret() -> None:
+    lenient = CASES[0].model_copy(update={"tolerance": 5.0})
+    assert "slower means by more than 2% (500% in 1 case)" in comment(result(lenient, *CASES[1:]))
+    assert "slower means by more than 2% ·" in comment(result(*CASES))
+
+
 def test_what_was_measured_from_uncommitted_changes_gives_no_command_to_repeat() -> None:
     dirty = result(*CASES)
     clean = dirty.model_copy(update={"candidate": dirty.candidate.model_copy(

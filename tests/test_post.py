@@ -301,6 +301,10 @@ def test_a_failure_to_post_is_said_in_one_line_and_the_result_stays(
     assert (tmp_path / "found.json").exists()
 
 
+def edited(text: str, **changes: object) -> str:
+    return json.dumps(json.loads(text) | changes)
+
+
 @pytest.mark.parametrize(
     "hostile",
     [
@@ -309,6 +313,19 @@ def test_a_failure_to_post_is_said_in_one_line_and_the_result_stays(
         lambda text: text.replace('"seed":0', '"seed":' + "[" * 100_000),
         lambda text: text.replace('"exit_code":1', '"exit_code":0'),
         lambda text: text.replace('"verdict":"slower"', '"verdict":"unchanged"'),
+        lambda text: edited(text, conclusion="success"),
+        lambda text: edited(text, conclusion="success", verdict="pass", exit_code=0,
+                            disclosures=[{"code": "policy-success", "text": "so it is"}]),
+        lambda text: edited(text, conclusion="success", exit_code=5, cases=[]),
+        lambda text: edited(text, conclusion="success", exit_code=3, cases=[], complete=False),
+        lambda text: edited(text, verdict="pass", exit_code=3, cases=[], complete=False),
+        lambda text: edited(text, cases=2 * json.loads(text)["cases"]),
+        lambda text: text.replace('"tier":"B"', '"tier":"C"'),
+        lambda text: text.replace('"tier":"B"', '"tier":null'),
+        lambda text: edited(text, started_at="9999-01-01T00:00:00+00:00"),
+        lambda text: edited(text, started_at="2026-99-01T00:00:00+00:00"),
+        lambda text: edited(text, started_at="x -->\n\n# Approved\n<!--"),
+        lambda text: text.replace('"code":"', '"code":"x)\\n\\n# Merged '),
         lambda text: text[: len(text) // 2],
         lambda text: text + " " * (97 << 20),
         lambda _: "\x00\xff",

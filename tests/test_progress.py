@@ -35,8 +35,8 @@ def test_a_bar_shows_a_cases_whole_name() -> None:
 
 def told(detail: Detail, **environment: str) -> str:
     """What a log holds of a check with one case and one block."""
-    console = Console(file=io.StringIO(), width=140, highlight=False)
-    progress = progress_for(console, detail, environment)
+    stream = io.StringIO()
+    progress = progress_for(console_for(stream, environment), detail)
     progress.start()
     progress.stage("starting 6 workers")
     progress.cases_known(1)
@@ -44,7 +44,7 @@ def told(detail: Detail, **environment: str) -> str:
     progress.block_done("add", STANDING)
     progress.case_finished(CASES[1])
     progress.stop()
-    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+    return stream.getvalue()
 
 
 def test_a_log_has_as_many_lines_as_asked_for() -> None:
@@ -57,7 +57,7 @@ def test_a_log_has_as_many_lines_as_asked_for() -> None:
 
 def test_a_second_check_of_one_command_counts_its_cases_anew() -> None:
     console = Console(file=io.StringIO(), width=140, highlight=False)
-    progress = progress_for(console, environment={})
+    progress = progress_for(console)
     for _ in range(2):
         progress.cases_known(1)
         progress.case_started("add", confirming=False)
@@ -70,7 +70,7 @@ def test_a_second_check_of_one_command_counts_its_cases_anew() -> None:
 
 def test_cases_against_a_further_baseline_are_counted_on() -> None:
     console = Console(file=io.StringIO(), width=140, highlight=False)
-    progress = progress_for(console, environment={})
+    progress = progress_for(console)
     for known in (1, 2):
         progress.cases_known(known)
         progress.case_started("add", confirming=False)

@@ -35,7 +35,7 @@ from sns_gate.types import (
     Speedup,
     Verdict,
 )
-from sns_gate.verdict import EXIT_MEANINGS, exit_code, outcome
+from sns_gate.verdict import EXIT_MEANINGS, conclusion, exit_code, outcome
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -110,7 +110,7 @@ def result(*cases: CaseResult, **more: object) -> GateResult:
         device="cuda:0", seed=0, processes=4, placements=4, started_at="2026-01-01T00:00:00+00:00",
         seconds=21.3, cases=cases,
     )  # fmt: skip
-    return base.model_copy(update=more)
+    return base.model_copy(update={"conclusion": conclusion(code, base)} | more)
 
 
 def printed(found: GateResult, width: int = 140, **options: object) -> str:

@@ -91,7 +91,7 @@ def init(options: argparse.Namespace) -> int:
 
 def _kept_otherwise(file: Written) -> str:
     """How a file that stays differs from what is asked, and how to have that."""
-    from sns_gate.report.words import plain
+    from sns_gate.plain import plain
 
     if not file.difference:
         return ""
@@ -143,10 +143,10 @@ def history(options: argparse.Namespace) -> int:
     """Show how cases went over many checks."""
     from sns_gate import history as past
     from sns_gate.config import read_environment, read_file, resolve
+    from sns_gate.plain import plain
     from sns_gate.report import json as result_file
     from sns_gate.report import trend
     from sns_gate.report.terminal import console_for
-    from sns_gate.report.words import plain
 
     root = project_root()
     configured = resolve(read_file(root), read_environment(os.environ)).history

@@ -21,6 +21,7 @@ from sns_gate.errors import (
     UsageError,
     WorkerError,
 )
+from sns_gate.plain import inert, plain_lines
 from sns_gate.signals import signals_raise
 
 _EXIT_FAIL, _EXIT_USAGE, _EXIT_REFUSED, _EXIT_NOTHING, _EXIT_INTERNAL = 1, 2, 3, 5, 70
@@ -119,5 +120,6 @@ def _expected_ending(error: BaseException) -> int:
 
 def _say(text: str, code: int, before: str = "") -> int:
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"{before}sns-gate: {text}\n")
+        said = plain_lines(f"{before}sns-gate: {text}\n")
+        sys.stderr.write(inert(said) if "GITHUB_ACTIONS" in os.environ else said)
     return code

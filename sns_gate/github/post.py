@@ -11,6 +11,7 @@ from sns_gate.errors import PostError, PostUnreachable
 from sns_gate.github.client import Api
 from sns_gate.github.event import Target
 from sns_gate.github.marker import Marker, check_id, find
+from sns_gate.plain import plain
 from sns_gate.report import markdown, words
 from sns_gate.types import CaseResult, GateResult, Verdict
 
@@ -190,8 +191,8 @@ def _annotations(cases: Sequence[CaseResult]) -> list[dict[str, object]]:
             "start_line": case.line,
             "end_line": case.line,
             "annotation_level": _ANNOTATED[case.verdict],
-            "title": words.plain(f"{case.id}: {words.verdict(case)}")[:255],
-            "message": words.plain(annotation_text(case)),
+            "title": plain(f"{case.id}: {words.verdict(case)}")[:255],
+            "message": plain(annotation_text(case)),
         }
         for case in words.ordered(cases)
         if case.verdict in _ANNOTATED and case.file and case.line and not case.file.startswith("/")

@@ -9,6 +9,7 @@ from typing import TextIO
 
 from sns_gate.github.event import Target
 from sns_gate.github.post import Posted, annotation_text
+from sns_gate.plain import plain
 from sns_gate.report import markdown, words
 from sns_gate.types import CaseResult, GateResult, Verdict
 
@@ -66,7 +67,7 @@ class Runner:
         lines = [f"{name}={_one_line(value)}" for name, value in outputs.items()]
         self._append("GITHUB_OUTPUT", "\n".join(lines) + "\n")
         for note in (*notes, *posted.notes):
-            self._log.write(f"{words.plain(_one_line(note))}\n")
+            self._log.write(f"{plain(_one_line(note))}\n")
 
     @staticmethod
     def counts(result: GateResult) -> dict[str, str]:
@@ -89,7 +90,7 @@ def _command(kind: str, case: CaseResult) -> str:
 
 
 def _message(text: str) -> str:
-    return words.plain(_one_line(text)).replace("%", "%25")
+    return plain(_one_line(text)).replace("%", "%25")
 
 
 def _property(text: str) -> str:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sns_gate.report.words import plain
+from sns_gate.plain import plain
 from sns_gate.types import Found
 
 _STYLES = {"like bad": "bold red", "like good": "green", "skipped": "yellow"}

@@ -13,6 +13,7 @@ from tomlkit.exceptions import TOMLKitError
 from sns_gate.calibration import LADDER, Calibration, CaseNoise
 from sns_gate.config import FILE
 from sns_gate.errors import ConfigError
+from sns_gate.plain import plain
 from sns_gate.report import words
 
 
@@ -34,9 +35,9 @@ def render(found: Calibration, console: Console) -> None:
 
 def _row(case: CaseNoise) -> list[str]:
     if case.half_width_pct is None:
-        return [words.plain(case.id), f"none: {', '.join(case.refused)}", *[""] * 6]
+        return [plain(case.id), f"none: {', '.join(case.refused)}", *[""] * 6]
     return [
-        words.plain(case.id),
+        plain(case.id),
         f"±{case.half_width_pct:.2f}%",
         f"{case.missed} of {case.rounds}",
         f"{case.alarms} of {case.rounds}",
@@ -86,7 +87,7 @@ def _summary(found: Calibration) -> list[str]:
 
 def _excepted(case: CaseNoise) -> str:
     wanted = "more than any" if case.tolerance is None else f"{100 * case.tolerance:g}%"
-    return f"{words.plain(case.id)} {wanted}"
+    return f"{plain(case.id)} {wanted}"
 
 
 def write(found: Calibration, folder: Path) -> Path:

@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sns_gate.plain import plain
 from sns_gate.report import inside
-from sns_gate.report.words import plain
 from sns_gate.types import Explanation
 
 _ROWS = 15

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from sns_gate.errors import ResultFileError
-from sns_gate.report.words import plain
+from sns_gate.plain import plain
 from sns_gate.report.writing import CASES_BEGIN, CASES_END
-from sns_gate.types import CaseResult, GateResult, Verdict
-from sns_gate.verdict import ExitCode, exit_code, judge
+from sns_gate.types import CaseResult, Conclusion, GateResult, MeasurementTier, Outcome, Verdict
+from sns_gate.verdict import ExitCode, conclusion, exit_code, judge, outcome
 
 #: A check of 2,000 cases writes about 60 MB.
 MOST_BYTES = 96 << 20
 #: Verdicts that an interval alone decides.
 _JUDGED = (Verdict.SLOWER, Verdict.FASTER, Verdict.UNCHANGED, Verdict.NOT_SLOWER)
+#: Clocks of two machines differ, and not by more.
+_CLOCKS_DIFFER_BY = timedelta(hours=1)
 
 
 def read(path: Path) -> GateResult:
@@ -69,38 +72,59 @@ def _whole(text: str) -> str:
 
 
 def _consistent(result: GateResult) -> GateResult:
-    """A result whose verdicts follow from its intervals, and whose exit code from its verdicts.
+    """A result in which everything that is concluded follows from what was measured.
 
     Raises:
         ResultFileError: it was edited, so it is not believed.
     """
-    for case in result.cases:
-        if case.verdict in _JUDGED and _judged(case) is not case.verdict:
-            raise ResultFileError(
-                f"the result calls a case {case.verdict.value} whose interval says otherwise, so "
-                f"it is not believed; it was edited, or written by another version"
-            )
-    asked = exit_code(result.cases)
-    forgiven = any(reason.code == "policy-success" for reason in result.disclosures)
-    fits = result.exit_code == asked or (forgiven and result.exit_code == ExitCode.OK)
-    if result.complete and not fits:
+    problem = _case_problem(result) or _whole_problem(result)
+    if problem:
         raise ResultFileError(
-            f"the result says exit code {result.exit_code} and its cases ask for {int(asked)}, so "
-            f"it is not believed; it was edited, or written by another version"
+            f"{problem}, so it is not believed; it was edited, or written by another version"
         )
-    if result.accepted:
-        raise ResultFileError(
-            "the result names people who accept its cases, so it is not believed: that is read "
-            "from GitHub alone; it was edited"
-        )
-    if result.exit_code not in set(ExitCode) or (not result.complete and not result.exit_code):
-        raise ResultFileError(f"{result.exit_code} is no exit code of an unfinished check")
     return result
+
+
+def _case_problem(result: GateResult) -> str:
+    """What is wrong with one of the cases, empty where nothing is."""
+    ids = {case.id for case in result.cases}
+    if len(ids) < len(result.cases):
+        return "the result holds a case twice"
+    for case in result.cases:
+        if case.verdict not in _JUDGED:
+            continue
+        if case.tier not in (MeasurementTier.A, MeasurementTier.B):
+            return f"the result calls a case {case.verdict.value} that has no tier for a verdict"
+        if _judged(case) is not case.verdict:
+            return f"the result calls a case {case.verdict.value} whose interval says otherwise"
+    return ""
 
 
 def _judged(case: CaseResult) -> Verdict | None:
     speedup = case.speedup
     return judge(speedup, case.tolerance, case.at_least).verdict if speedup else None
+
+
+def _whole_problem(result: GateResult) -> str:
+    """What does not follow from the cases, empty where everything does."""
+    if result.accepted:
+        return "the result names people who accept its cases, which is read from GitHub alone"
+    if datetime.fromisoformat(result.started_at) > datetime.now(UTC) + _CLOCKS_DIFFER_BY:
+        return f"the result was begun at {result.started_at}, which is yet to come"
+    said = (result.exit_code, result.conclusion, result.verdict)
+    if not result.complete:
+        passes = Outcome.PASS is result.verdict or result.conclusion != "failure"
+        known = result.exit_code in set(ExitCode) - {ExitCode.OK}
+        return "" if known and not passes else f"an unfinished check cannot end as {_ended(said)}"
+    asked = exit_code(result.cases)
+    ends = conclusion(asked, result)
+    due = (int(ExitCode.OK if ends == "success" else asked), ends, outcome(asked))
+    return "" if said == due else f"the result says {_ended(said)} and its cases {_ended(due)}"
+
+
+def _ended(said: tuple[int, Conclusion, Outcome]) -> str:
+    code, ends, verdict = said
+    return f"'{verdict.value}', exit code {code}, conclusion '{ends}'"
 
 
 def schema() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
+from sns_gate.plain import plain
 from sns_gate.report import words
 from sns_gate.report.inside import sentence
 from sns_gate.types import CaseResult, GateResult, Verdict
@@ -29,7 +30,7 @@ def junit(result: GateResult, name: str = "sns-gate") -> str:
         suite.set(kind, str(outcomes.count(count)))
     suite.set("tests", str(len(result.cases)))
     suite.set("time", f"{result.seconds:.3f}")
-    ET.SubElement(suite, "system-out").text = words.plain(words.headline(result))
+    ET.SubElement(suite, "system-out").text = plain(words.headline(result))
     whole = ET.Element("testsuites")
     whole.append(suite)
     ET.indent(whole)
@@ -41,16 +42,14 @@ def _add(suite: ET.Element, case: CaseResult, result: GateResult) -> str:
     test = ET.SubElement(
         suite,
         "testcase",
-        name=words.plain(case.id),
-        classname=words.plain(case.file or "sns-gate"),
+        name=plain(case.id),
+        classname=plain(case.file or "sns-gate"),
         time=f"{case.seconds:.3f}",
     )
     kind = _outcome(case, result)
     if kind:
-        what = ET.SubElement(
-            test, kind, type=case.verdict.value, message=words.plain(_message(case))
-        )
-        what.text = "\n".join(words.plain(line) for line in _details(case)) or None
+        what = ET.SubElement(test, kind, type=case.verdict.value, message=plain(_message(case)))
+        what.text = "\n".join(plain(line) for line in _details(case)) or None
     return kind
 
 

@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sns_gate.discovery import repeated_ids
+from sns_gate.plain import plain
 from sns_gate.protocol import CaseSpec, LoadFailure
-from sns_gate.report.words import counted, plain, roughly
+from sns_gate.report.words import counted, roughly
 from sns_gate.types import GateResult
 
 #: Of a first rotation, where no earlier result says better: setting up, settling and sampling.

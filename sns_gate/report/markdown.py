@@ -115,10 +115,7 @@ def _title_mark(result: GateResult) -> str:
 
 
 def _headline(result: GateResult) -> str:
-    """The headline with the revision, a user's text, neutralised."""
-    against = words.revision(result.baseline)
-    before, found, after = words.headline(result).partition(against)
-    return before + code(against) + after if found else before
+    return words.headline(result, code)
 
 
 def _in_short(result: GateResult, run_url: str) -> str:
@@ -131,7 +128,7 @@ def _in_short(result: GateResult, run_url: str) -> str:
         words.counts(result.cases),
         f"candidate {code(words.revision(result.candidate))}",
         *(f"also against {code(words.revision(one))}" for one in result.further_baselines),
-        f"slower means by more than {100 * result.tolerance:g}%",
+        f"slower means by more than {words.tolerance(result)}",
         prose(" and ".join(names) or gpu),
         f"tier {' and '.join(tiers)}" if tiers else "",
         f"[run]({run_url})" if run_url else "",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sns_gate.report import words
+from sns_gate.plain import plain
 
 LONGEST_TEXT = 300
 LONGEST_NAME = 120
@@ -43,7 +43,7 @@ def together(text: str) -> str:
 
 
 def _one_line(text: str, most: int, *, fold: bool = True) -> str:
-    shown = words.plain(text.replace("\n", " ").replace("\r", " ").replace("\t", " "))
+    shown = plain(text.replace("\n", " ").replace("\r", " ").replace("\t", " "))
     shown = " ".join(shown.split()) if fold else shown.rstrip()
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Mapping
 from typing import Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
+from sns_gate.plain import plain
 from sns_gate.report import words
 from sns_gate.report.table import STYLES
+from sns_gate.report.terminal import command
 from sns_gate.session import Standing
 from sns_gate.types import CaseResult
 
@@ -21,23 +21,19 @@ Detail = Literal["quiet", "usual", "verbose"]
 
 
 def progress_for(
-    console: Console,
-    detail: Detail = "usual",
-    environment: Mapping[str, str] = os.environ,
+    console: Console, detail: Detail = "usual"
 ) -> LiveProgress | PlainProgress | NoProgress:
     """A bar where somebody watches, lines where a log is kept.
 
     Args:
         console: to draw on.
         detail: ``quiet`` draws nothing, ``verbose`` writes a line a block.
-        environment: says whether GitHub reads along, which folds what lies between two marks.
     """
     if detail == "quiet":
         return NoProgress()
     if console.is_interactive and detail == "usual":
         return LiveProgress(console)
-    grouped = environment.get("GITHUB_ACTIONS") == "true"
-    return PlainProgress(console, blocks=detail == "verbose", grouped=grouped)
+    return PlainProgress(console, blocks=detail == "verbose")
 
 
 class NoProgress:
@@ -98,12 +94,12 @@ class LiveProgress:
     def case_started(self, case: str, *, confirming: bool) -> None:
         """A case's measurement begins."""
         self._clock.confirming = confirming
-        text = f"{words.plain(case)}: {'preparing again' if confirming else 'preparing'}"
+        text = f"{plain(case)}: {'preparing again' if confirming else 'preparing'}"
         self._bar.update(self._task, description=text, total=1.0, completed=0.0)
 
     def block_done(self, case: str, standing: Standing) -> None:
         """A block is done."""
-        text = f"{self._clock.position} {words.plain(case)}  {_stands(standing)}"
+        text = f"{self._clock.position} {plain(case)}  {_stands(standing)}"
         left = self._clock.left(standing.blocks / standing.planned)
         self._bar.update(
             self._task,
@@ -125,23 +121,20 @@ class PlainProgress:
     Args:
         console: to write to.
         blocks: whether each block has a line too.
-        grouped: whether GitHub folds the lines away, under a title.
     """
 
-    def __init__(self, console: Console, *, blocks: bool = False, grouped: bool = False) -> None:
+    def __init__(self, console: Console, *, blocks: bool = False) -> None:
         self._console = console
         self._clock = _Remaining()
-        self._blocks, self._grouped = blocks, grouped
+        self._blocks = blocks
 
     def start(self) -> None:
-        """Open GitHub's group."""
-        if self._grouped:
-            self._console.print("::group::sns-gate: measuring", markup=False)
+        """Have GitHub fold the lines away, under a title."""
+        command(self._console, "::group::sns-gate: measuring")
 
     def stop(self) -> None:
-        """Close it."""
-        if self._grouped:
-            self._console.print("::endgroup::", markup=False)
+        """End that."""
+        command(self._console, "::endgroup::")
 
     def stage(self, text: str) -> None:
         """A stage that takes seconds begins."""
@@ -160,7 +153,7 @@ class PlainProgress:
         """A block is done."""
         if self._blocks:
             done = f"block {standing.blocks} of {standing.planned}"
-            self._console.print(Text(f"  {words.plain(case)}  {done}  {_stands(standing)}"))
+            self._console.print(Text(f"  {plain(case)}  {done}  {_stands(standing)}"))
 
     def case_finished(self, result: CaseResult) -> None:
         """A case has its verdict."""
@@ -212,7 +205,7 @@ def _stands(standing: Standing) -> str:
 def _finished(result: CaseResult) -> Text:
     verdict = words.verdict(result)
     return Text.assemble(
-        f"{words.plain(result.id)}  ",
+        f"{plain(result.id)}  ",
         (verdict, STYLES[result.verdict]),
         f"  {words.speedup(result)}",
     )

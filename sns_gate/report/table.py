@@ -9,6 +9,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from sns_gate.plain import plain
 from sns_gate.report import scale, words
 from sns_gate.types import CaseResult, Verdict
 
@@ -75,15 +76,13 @@ def _columns(cases: Sequence[CaseResult], marks: dict[str, str]) -> list[_Column
     reach = scale.reach(cases)
     axis = f"slower {marks['left']}{'':^7}{marks['right']} faster"
     return [
-        _Column(
-            "case", lambda case: Text(words.plain(case.id)), fold=True, least=_LEAST_CASE_WIDTH
-        ),
+        _Column("case", lambda case: Text(plain(case.id)), fold=True, least=_LEAST_CASE_WIDTH),
         _Column("baseline", lambda case: words.duration(case.baseline_ms), 80, right=True),
         _Column("candidate", lambda case: words.duration(case.candidate_ms), 80, right=True),
         _Column("speedup [95% interval]", words.speedup, 55, least=len("1.0000 [1.0000, 1.0000]")),
         _Column(axis, lambda case: plot(case, reach, marks), 120, least=PLOT_WIDTH),
         _Column("detects", words.detects, 100, right=True),
-        _Column("mode", lambda case: case.mode or "", 104),
+        _Column("mode", lambda case: Text(plain(case.mode or "")), 104),
         _Column("tier", lambda case: case.tier.value if case.tier else "", 92),
         _Column(
             "verdict",

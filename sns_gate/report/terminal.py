@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TextIO
+from typing import IO, TextIO, cast
 
 from rich.console import Console
 from rich.text import Text
 
+from sns_gate.plain import InertLog, plain
 from sns_gate.report import words
 from sns_gate.report.inside import sentence
 from sns_gate.report.table import table
@@ -25,8 +26,9 @@ def console_for(stream: TextIO, environment: Mapping[str, str] = os.environ) -> 
     A runner's log is no terminal, even where it poses as one: it has lines and no width.
     """
     plain = not stream.isatty() or bool(environment.keys() & {"CI", "GITHUB_ACTIONS"})
+    log = InertLog(stream) if "GITHUB_ACTIONS" in environment else stream
     return _Console(
-        file=stream,
+        file=cast("IO[str]", log),
         highlight=False,
         soft_wrap=plain,
         width=_LOG_WIDTH if plain else None,
@@ -43,6 +45,12 @@ class _Console(Console):
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
+def command(console: Console, text: str) -> None:
+    """Tell the runner that reads a workflow's log what to do; nothing elsewhere."""
+    if isinstance(console.file, InertLog):
+        console.file.command(text)
+
+
 def render(result: GateResult, console: Console, *, quiet: bool = False) -> None:
     """Print everything about a finished check that fits a terminal.
 
@@ -57,9 +65,7 @@ def render(result: GateResult, console: Console, *, quiet: bool = False) -> None
             console.print(table(bad, console))
         for case in bad:
             for reason in case.reasons[-1:] if case.speedup is None else ():
-                console.print(
-                    Text(f"{words.plain(case.id)}: {words.plain(reason.text)} [{reason.code}]")
-                )
+                console.print(Text(f"{plain(case.id)}: {plain(reason.text)} [{reason.code}]"))
         console.print(Text(words.headline(result), style=_style(result)))
         return
     console.print()
@@ -71,7 +77,7 @@ def render(result: GateResult, console: Console, *, quiet: bool = False) -> None
     console.print(_facts(result))
     step = words.next_step(result)
     if step:
-        console.print(Text(f"Next: {step}"))
+        console.print(Text(f"Next: {plain(step)}"))
 
 
 def _style(result: GateResult) -> str:
@@ -88,19 +94,15 @@ def _remarks(result: GateResult) -> list[Text]:
             cases = shown.setdefault((reason.code, reason.text), [])
             cases.extend([] if case.id in cases else [case.id])
     remarks = [
-        Text.assemble(
-            (f"{_cases(ids, result)}: ", "bold"), f"{words.plain(text)} ", (f"[{code}]", "dim")
-        )
+        Text.assemble((f"{_cases(ids, result)}: ", "bold"), f"{plain(text)} ", (f"[{code}]", "dim"))
         for (code, text), ids in shown.items()
     ]
     remarks += [
-        Text.assemble(f"{words.plain(reason.text)} ", (f"[{reason.code}]", "dim"))
+        Text.assemble(f"{plain(reason.text)} ", (f"[{reason.code}]", "dim"))
         for reason in result.disclosures
     ]
     causes = [
-        Text.assemble(
-            (f"{words.plain(case.id)}: ", "bold"), words.plain(sentence(found, case.verdict))
-        )
+        Text.assemble((f"{plain(case.id)}: ", "bold"), plain(sentence(found, case.verdict)))
         for case in words.ordered(result.cases)
         if (found := case.explanation) is not None
     ]
@@ -112,7 +114,7 @@ def _detail(ids: list[str], detail: str, result: GateResult) -> list[Text]:
     last = detail.splitlines()[-_TRACEBACK_LINES:]
     return [
         Text(f"{_cases(ids, result)}:", style="bold"),
-        *(Text(f"  {words.plain(t)}", "dim") for t in last),
+        *(Text(f"  {plain(t)}", "dim") for t in last),
     ]
 
 
@@ -120,7 +122,7 @@ def _cases(ids: list[str], result: GateResult) -> str:
     if len(ids) == len(result.cases) and len(ids) > 1:
         return "all cases"
     few = 3
-    return ", ".join(map(words.plain, ids[:few])) + (
+    return ", ".join(map(plain, ids[:few])) + (
         f" and {len(ids) - few} more" if len(ids) > few else ""
     )
 
@@ -128,10 +130,12 @@ def _cases(ids: list[str], result: GateResult) -> str:
 def _facts(result: GateResult) -> Text:
     seconds = f"{result.seconds:.0f} s, seed {result.seed}"
     ran = f"{result.processes} processes a side, {seconds}"
-    machines = [f"{one.name}: {_machine(one.candidate)}" for one in result.machines]
-    alone = ": ".join(filter(None, (result.device, _machine(result.candidate.fingerprint))))
+    found = (f"{one.name}: {_machine(one.candidate)}" for one in result.machines)
+    machines = [plain(one) for one in found]
+    device = plain(result.device)
+    alone = ": ".join(filter(None, (device, _machine(result.candidate.fingerprint))))
     lines = [
-        f"{words.counts(result.cases) or 'no case'}; tolerance {100 * result.tolerance:g}%",
+        f"{words.counts(result.cases) or 'no case'}; tolerance {words.tolerance(result)}",
         f"baseline {words.revision(result.baseline)}, candidate {words.revision(result.candidate)}"
         + "".join(f", also against {words.revision(one)}" for one in result.further_baselines),
         *(machines or [alone]),
@@ -149,4 +153,4 @@ def _machine(found: EnvironmentFingerprint | None) -> str:
         found.triton_version and f"triton {found.triton_version}",
         found.python_version and f"Python {found.python_version}",
     )
-    return ", ".join(part for part in parts if part)
+    return ", ".join(plain(part) for part in parts if part)

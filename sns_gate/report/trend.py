@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sns_gate.history import Point, Trend
+from sns_gate.plain import plain
 from sns_gate.report.html.page import asset
-from sns_gate.report.words import counted, duration, plain
+from sns_gate.report.words import counted, duration
 
 _BARS = "▁▂▃▄▅▆▇█"
 _SHOWN, _SHORT_COMMIT = 40, 9

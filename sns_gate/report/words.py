@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sns_gate.config import MOST_PROCESSES, Settings
+from sns_gate.plain import plain
 from sns_gate.types import (
     MORE_MEMORY,
     UNCONFIRMED,
@@ -60,11 +61,6 @@ _SHORT_COMMIT = 9
 _SHOWN_UP_TO_PCT = 500.0
 
 
-def plain(text: str) -> str:
-    """Text without control characters, so that no result can drive the terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
 def duration(ms: float | None) -> str:
     """A time in the unit that suits it, four digits."""
     if ms is None:
@@ -99,6 +95,16 @@ def detects(case: CaseResult) -> str:
     return f"below {1 / (1 + case.detectable_pct / 100):.4f}"
 
 
+def tolerance(result: GateResult) -> str:
+    """The check's tolerance, and those that cases have of their own."""
+    own = [case.tolerance for case in result.cases if case.tolerance != result.tolerance]
+    usual = f"{100 * result.tolerance:g}%"
+    if not own:
+        return usual
+    others = " and ".join(f"{100 * one:g}%" for one in sorted(set(own))[:3])
+    return f"{usual} ({others} in {counted(len(own), 'case')})"
+
+
 def speedup(case: CaseResult) -> str:
     """The estimate with its interval as judged."""
     if case.speedup is None:
@@ -108,32 +114,38 @@ def speedup(case: CaseResult) -> str:
 
 def verdict(case: CaseResult) -> str:
     """The verdict with the words that qualify it."""
-    return f"{case.verdict.value}: {case.note}" if case.note else case.verdict.value
+    return f"{case.verdict.value}: {plain(case.note)}" if case.note else case.verdict.value
 
 
 def revision(info: RevisionInfo) -> str:
     """What one side is, for a reader."""
+    ref = plain(info.ref)
     if info.commit is None:
-        return info.ref
-    commit = info.commit[:_SHORT_COMMIT]
+        return ref
+    commit = plain(info.commit[:_SHORT_COMMIT])
     if info.dirty:
         changes = counted(len(info.changed_files), "uncommitted change")
-        return f"{info.ref} on {commit} with {changes}"
-    return commit if commit.startswith(info.ref) else f"{info.ref} at {commit}"
+        return f"{ref} on {commit} with {changes}"
+    return commit if commit.startswith(ref) else f"{ref} at {commit}"
 
 
-def headline(result: GateResult) -> str:
-    """The one sentence that a reader needs; it never says pass where nothing was measured."""
-    said = _whole_headline(result)
+def headline(result: GateResult, name: Callable[[str], str] = plain) -> str:
+    """The one sentence that a reader needs; it never says pass where nothing was measured.
+
+    Args:
+        result: finished or not.
+        name: writes a revision's name, which is a user's text.
+    """
+    said = _whole_headline(result, name)
     if result.shard is None:
         return said
     return f"{said.removesuffix('.')}; this is part {result.shard} of the cases."
 
 
-def _whole_headline(result: GateResult) -> str:
+def _whole_headline(result: GateResult, name: Callable[[str], str]) -> str:
     compared = sum(case.verdict in _COMPARED for case in result.cases)
     worst = _worst(result.cases)
-    against = f"than {revision(result.baseline)}"
+    against = f"than {name(revision(result.baseline))}"
     if not result.complete:
         return f"The check did not finish: {counted(len(result.cases), 'case')} measured."
     if result.verdict is Outcome.NOTHING_COMPARED or (not compared and not worst):
@@ -142,7 +154,7 @@ def _whole_headline(result: GateResult) -> str:
         return f"No case is slower {against}: {counted(compared, 'case')} compared."
     (kind, count), *others = worst
     first = f"{count} of {counted(len(result.cases), 'case')} {_are(count)} {kind.value}"
-    than = f" {_than(result, kind, against)}" if kind is Verdict.SLOWER else ""
+    than = f" {_than(result, name, against)}" if kind is Verdict.SLOWER else ""
     parts = [first + than]
     if others:
         parts.append(", ".join(f"{count} {kind.value}" for kind, count in others))
@@ -151,24 +163,20 @@ def _whole_headline(result: GateResult) -> str:
     return "; ".join(parts) + "."
 
 
-def _than(result: GateResult, kind: Verdict, against: str) -> str:
-    """What the cases of a verdict were compared with."""
+def _than(result: GateResult, name: Callable[[str], str], against: str) -> str:
+    """What the slower cases were compared with."""
     if result.baseline.commit is None:  # the baseline is the reference itself
         return against
-    found = {_opponent(case) for case in result.cases if case.verdict is kind}
-    if found == {"baseline"}:
+    slower = [case for case in result.cases if case.verdict is Verdict.SLOWER]
+    further = {case.against for case in slower if case.against}
+    own = [case.reference is None for case in slower if not case.against]
+    named = ["baseline"] if any(own) else []
+    if named and all(own) and not further:
         return against
-    named = [name for name in ("baseline", "the reference", *_further(result)) if name in found]
-    plain_names = [name.removeprefix("the ") for name in named] if len(named) > 1 else named
-    return f"than {' or '.join(plain_names)}"
-
-
-def _opponent(case: CaseResult) -> str:
-    return case.against or ("the reference" if case.reference is not None else "baseline")
-
-
-def _further(result: GateResult) -> list[str]:
-    return [info.ref for info in result.further_baselines]
+    named += ["the reference"] if not all(own) else []
+    named += [name(info.ref) for info in result.further_baselines if info.ref in further]
+    words = [one.removeprefix("the ") for one in named] if len(named) > 1 else named
+    return f"than {' or '.join(words)}"
 
 
 def counts(cases: Sequence[CaseResult]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from sns_gate.types.blocks import Block, CaseEvidence
 from sns_gate.types.profile import Explanation
@@ -22,6 +23,8 @@ class OutputCheck(Record):
     poison: bool = Field(default=False, description="once more after its output was overwritten")
 
 
+#: A moment in UTC, so written that texts sort as times do.
+TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$"
 #: The note of a case that is wrong for its memory alone.
 MORE_MEMORY = "more memory"
 #: The note of a case that looked slower and could not be measured again.
@@ -180,7 +183,13 @@ class GateResult(Record):
     seed: int = Field(description="of inputs, placements and orders")
     processes: int = Field(description="worker processes a side, as configured")
     placements: int = Field(description="in one rotation, as configured")
-    started_at: str = Field(description="ISO 8601, UTC")
+    started_at: str = Field(pattern=TIME, description="ISO 8601, UTC")
     seconds: float = Field(description="in all, start-up and confirmation included")
     disclosures: tuple[Reason, ...] = Field((), description="what a reader should know")
     cases: tuple[CaseResult, ...] = Field(description="in the order of files and parameters")
+
+    @field_validator("started_at")
+    @classmethod
+    def _is_a_moment(cls, text: str) -> str:
+        datetime.fromisoformat(text)
+        return text

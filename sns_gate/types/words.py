@@ -59,6 +59,6 @@ class Outcome(StrEnum):
 class Reason(Record):
     """Why a verdict is what it is: a stable code for programs, a text for people."""
 
-    code: str = Field(description="one of docs/reasons.md")
+    code: str = Field(pattern=r"^[a-z0-9-]{1,60}$", description="one of docs/reasons.md")
     text: str = Field(description="for people")
     detail: str = Field("", description="a traceback or log, empty where there is none")

@@ -17,6 +17,7 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from sns_gate.plain import plain
 from sns_gate.report import words
 from sns_gate.report.html import rows
 from sns_gate.report.html.figures import figure_of, thinning
@@ -57,7 +58,7 @@ def render(result: GateResult) -> str:
 def shown(value: object) -> object:
     """What a template puts out: text without control characters, on the lines that it has."""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return "\n".join(words.plain(line) for line in value.splitlines())
+        return "\n".join(plain(line) for line in value.splitlines())
     return value
 
 
