@@ -154,10 +154,10 @@ class PostDenied(PostError):  # noqa: N818 (a state, as the others here)
     """GitHub understood and refused: a token, a permission or a request is wrong.
 
     Attributes:
-        status: of its answer.
+        status: of its answer, 0 where what it did is not what was asked.
     """
 
-    def __init__(self, text: str, status: int) -> None:
+    def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
         self.status = status
 

@@ -11,6 +11,7 @@ from sns_gate.errors import ResultFileError
 from sns_gate.github.acceptance import LABEL, Accepted, find_accepted
 from sns_gate.github.client import Client
 from sns_gate.github.event import Target
+from sns_gate.github.message import of_result
 from sns_gate.github.post import Wanted, post
 from sns_gate.report import json as result_file
 from sns_gate.report import markdown, words
@@ -50,7 +51,8 @@ def checked(fake: FakeGitHub, found: GateResult, sha: str = HEAD, run: str = "1.
     """One workflow run: what is accepted is read, then all is posted."""
     with Client(fake.url, fake.name, fake.token, timeout_s=0.3, sleep=lambda _: None) as client:
         accepted = find_accepted(found, target(fake, sha, run), "sns-gate", client)
-        posted = post(accepted.result, target(fake, sha, run), Wanted(), client)
+        to = target(fake, sha, run)
+        posted = post(of_result(accepted.result, to), to, Wanted(), client)
     assert not posted.failures
     return accepted
 
@@ -178,6 +180,34 @@ def test_a_check_that_did_not_finish_shows_nobody_any_numbers(hub: FakeGitHub) -
     checked(hub, result(*SLOW[:1], complete=False))
     hub.label(PULL, LABEL, "octavia")
     assert checked(hub, result(*SLOW), run="2.1").result.conclusion == "failure"
+
+
+def test_a_job_of_our_checks_name_shows_nobody_any_numbers(hub: FakeGitHub) -> None:
+    """A pull request can add such a job; GitHub gives its check an id of its own."""
+    with Client(hub.url, hub.name, hub.token, sleep=lambda _: None) as client:
+        decoy = {
+            "name": "sns-gate",
+            "head_sha": HEAD,
+            "status": "completed",
+            "output": None,
+            "conclusion": "failure",
+            "external_id": "ca395085-040a-526b-2ce8-bdc85f692774",
+        }
+        client.create("/check-runs", {key: value for key, value in decoy.items() if value})
+    hub.label(PULL, LABEL, "octavia")
+    found = checked(hub, result(*SLOW))
+    assert found.result.conclusion == "failure"
+    assert "nobody had seen" in found.notes[0]
+
+
+def test_a_label_set_after_a_pass_accepts_nothing_that_only_a_later_run_found(
+    hub: FakeGitHub,
+) -> None:
+    checked(hub, result(SLOW[-1]))
+    hub.label(PULL, LABEL, "octavia")
+    found = checked(hub, result(*SLOW), run="2.1")
+    assert found.result.conclusion == "failure"
+    assert "what is slower now was not seen" in found.notes[0]
 
 
 def test_where_it_is_not_known_who_wrote_a_commit_no_label_counts(hub: FakeGitHub) -> None:

@@ -52,7 +52,7 @@ def test_a_source_repository_that_is_gone_is_no_fault(tmp_path: Path) -> None:
         ("merge_group", {"merge_group": {"head_sha": HEAD, "base_sha": BASE}}, HEAD, BASE),
         ("schedule", {"schedule": "0 3 * * *"}, SHA, None),
         ("workflow_dispatch", {}, SHA, None),
-        ("workflow_run", {"workflow_run": {"head_sha": HEAD, "pull_requests": []}}, HEAD, None),
+        ("workflow_run", {"workflow_run": {"head_sha": HEAD, "event": "push"}}, HEAD, None),
     ],
 )
 def test_each_event_has_its_commit_and_its_baseline(
@@ -60,6 +60,25 @@ def test_each_event_has_its_commit_and_its_baseline(
 ) -> None:
     found = event(tmp_path, name, payload)
     assert (found.target.sha, found.target.pull, found.baseline) == (sha, None, baseline)
+
+
+@pytest.mark.parametrize(
+    ("name", "payload", "other"),
+    [
+        ("pull_request", pull(), ""),
+        ("merge_group", {"merge_group": {"head_sha": HEAD, "base_sha": BASE}}, ""),
+        ("workflow_run", {"workflow_run": {"head_sha": HEAD, "event": "pull_request"}}, ""),
+        ("workflow_run", {"workflow_run": {"head_sha": HEAD, "event": "schedule"}}, "schedule"),
+        ("push", {"before": BASE}, "push"),
+        ("workflow_dispatch", {}, "workflow_dispatch"),
+    ],
+)
+def test_what_judges_no_pull_request_is_told_apart(
+    tmp_path: Path, name: str, payload: object, other: str
+) -> None:
+    found = event(tmp_path, name, payload).target
+    assert found.other_event == other
+    assert found.checkout == ("" if name == "workflow_run" else SHA)
 
 
 def test_a_server_of_ones_own_is_spoken_to_where_it_is(tmp_path: Path) -> None:
@@ -86,6 +105,7 @@ def test_a_server_of_ones_own_is_spoken_to_where_it_is(tmp_path: Path) -> None:
         ("pull_request", pull(head={"sha": HEAD, "repo": {"full_name": "../../x"}})),
         ("push", {"before": "--upload-pack=x"}),
         ("merge_group", {}),
+        ("workflow_run", {"workflow_run": {"head_sha": HEAD, "event": "a b"}}),
     ],
 )
 def test_a_payload_that_is_no_such_event_is_refused_with_its_reason(

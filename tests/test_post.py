@@ -13,19 +13,23 @@ import pytest
 from sns_gate.errors import PostDenied, PostUnreachable
 from sns_gate.github.client import Client
 from sns_gate.github.event import Target
+from sns_gate.github.message import of_result
 from sns_gate.github.post import Posted, Wanted, post
 from sns_gate.github.pulls import locate
-from sns_gate.types import CaseResult, GateResult, Verdict
+from sns_gate.types import CaseResult, GateResult, RevisionInfo, Verdict
 from tests.conftest import Ran, sns_gate
 from tests.fake_github import FakeGitHub
-from tests.github_faults import Fault
+from tests.github_faults import SECONDARY_LIMIT, Fault
+from tests.github_state import Commit
 from tests.test_report import CASES, case, result
 
 BASE, HEAD, NEXT = "a" * 40, "b" * 40, "c" * 40
 PULL = 7
 ALL = Wanted(status=True)
 PLACED: dict[str, Any] = {"file": "benchmarks/bench_x.py", "line": 12}
-FOUND = result(*CASES, case("placed", Verdict.SLOWER, 0.9, 0.95, 0.97, **PLACED))
+MERGED = "d" * 40
+JUDGED = RevisionInfo(ref="working tree", commit=NEXT)
+FOUND = result(*CASES, case("placed", Verdict.SLOWER, 0.9, 0.95, 0.97, **PLACED), candidate=JUDGED)
 
 
 @pytest.fixture
@@ -47,7 +51,7 @@ def told(
         fake.url, fake.name, token or fake.token, timeout_s=0.3, sleep=slept.append
     ) as client:
         located, problem = locate(target, client)
-        posted = post(found, located, wanted, client)
+        posted = post(of_result(found, located), located, wanted, client)
         return replace(posted, failures=(*problem, *posted.failures))
 
 
@@ -141,11 +145,60 @@ def test_a_later_check_of_the_same_commit_is_not_overwritten(hub: FakeGitHub) ->
 
 def test_the_pull_request_of_a_commit_is_asked_of_github(hub: FakeGitHub) -> None:
     hub.add_pull(8, NEXT, BASE, "eve", head_repo="eve/kernels")
-    target = Target(hub.url, hub.name, NEXT, None, "eve/kernels", run_id="3.1")
+    target = Target(hub.url, hub.name, NEXT, head_repository="eve/kernels", run_id="3.1")
     told(hub, target=target)
     assert [c.body[:13] for c in hub.comments_on(8)] == ["<!-- sns-gate"]
     other = told(hub, target=replace(target, head_repository="mallory/kernels"))
     assert "no open pull request" in other.notes[0]
+
+
+def test_of_two_pull_requests_with_one_head_none_is_taken(hub: FakeGitHub) -> None:
+    """Else a change could open the second one into a base whose settings suit it."""
+    hub.add_pull(8, HEAD, BASE, "ada")
+    posted = told(hub, target=Target(hub.url, hub.name, HEAD, run_id="3.1"))
+    assert not ours(hub)
+    assert not hub.comments_on(8)
+    assert len(hub.check_runs) == 1
+    assert "#7 and #8 have the head bbbbbbbbb" in posted.notes[0]
+
+
+def test_a_run_by_hand_stands_for_no_pull_request(hub: FakeGitHub) -> None:
+    told(hub)
+    by_hand = Target(hub.url, hub.name, HEAD, other_event="workflow_dispatch", run_id="2.1")
+    posted = told(hub, result(CASES[0]), target=by_hand)
+    names = [(run.name, run.conclusion) for run in hub.check_runs.values()]
+    assert names == [("sns-gate", "failure"), ("sns-gate (workflow_dispatch)", "success")]
+    assert [status.context for status in hub.statuses] == [name for name, _ in names]
+    assert len(ours(hub)) == 1
+    assert "slower" in ours(hub)[0]
+    assert "judges no pull request" in posted.notes[0]
+
+
+def test_a_comment_that_was_made_and_not_seen_at_once_stays_the_only_one(hub: FakeGitHub) -> None:
+    hub.fail("POST", "/comments", "timeout", applied=True)
+    hub.fail("GET", "/issues/7/comments", 200, after=1, body=[])
+    told(hub)
+    assert len(ours(hub)) == 1
+
+
+def test_a_comment_by_another_author_than_told_is_said(hub: FakeGitHub) -> None:
+    posted = told(hub, token=hub.add_token("perf-bot[bot]"))
+    assert "set the input 'author' to 'perf-bot[bot]'" in str(posted.failures[-1])
+    told(hub, token=hub.add_token("perf-bot[bot]"), wanted=Wanted(author="perf-bot[bot]"))
+    assert len(ours(hub)) == 1
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("fault", ["timeout", 502, "broken json"])
+def test_annotations_are_sent_once_whatever_github_answers(
+    hub: FakeGitHub, fault: Fault, *, first: bool
+) -> None:
+    cases = [case(f"case{n}", Verdict.SLOWER, 0.9, 0.95, 0.97, **PLACED) for n in range(120)]
+    hub.fail("POST" if first else "PATCH", "/check-runs", fault, applied=True)
+    told(hub, result(*cases))
+    told(hub, result(*cases))
+    (run,) = hub.check_runs.values()
+    assert [a["title"] for a in run.annotations] == [f"case{n}: slower" for n in range(120)]
 
 
 def test_more_annotations_than_a_request_takes_are_sent_in_parts(hub: FakeGitHub) -> None:
@@ -174,6 +227,27 @@ def test_limits_are_waited_for_as_github_says(hub: FakeGitHub) -> None:
     told(hub, waits=waits)
     assert {7.0, 3.0} <= set(waits)
     assert complete(hub)
+
+
+def test_a_burst_too_many_is_waited_for_though_only_its_words_say_so(hub: FakeGitHub) -> None:
+    waits: list[float] = []
+    hub.fail("POST", "/comments", 403, body={"message": SECONDARY_LIMIT})
+    assert not told(hub, waits=waits).failures
+    assert 60.0 in waits
+    assert complete(hub)
+
+
+def test_a_repository_that_is_elsewhere_now_has_nothing_posted(hub: FakeGitHub) -> None:
+    hub.fail("POST", ".", 307, times=99, body={"message": "Moved Permanently"})
+    posted = told(hub)
+    assert len(posted.failures) == 3
+    assert "was renamed or moved" in str(posted.failures[0])
+
+
+def test_what_github_asks_for_is_said_as_it_says_it(hub: FakeGitHub) -> None:
+    headers = {"x-accepted-github-permissions": "statuses=write"}
+    hub.fail("POST", "/statuses", 403, times=9, headers=headers)
+    assert "GitHub asks for 'statuses=write'" in str(told(hub).failures[0])
 
 
 def test_a_wait_longer_than_a_job_should_is_not_waited(hub: FakeGitHub) -> None:
@@ -234,13 +308,15 @@ def test_a_github_that_stays_away_is_given_up_without_a_duplicate(hub: FakeGitHu
 
 def command(
     fake: FakeGitHub, folder: Path, *arguments: str, found: GateResult = FOUND,
-    written: str = "", **more: str,
+    written: str = "", event: object = None, **more: str,
 ) -> Ran:  # fmt: skip
-    """``sns-gate post`` as a step of a workflow runs it."""
+    """``sns-gate post`` as a step of a workflow runs it; a file of a dash alone is none."""
     text = written or found.model_dump_json()
-    (folder / "found.json").write_text(text, encoding="utf-8")
+    (folder / "found.json").unlink(missing_ok=True)
+    if text != "-":
+        (folder / "found.json").write_text(text, encoding="utf-8")
     head = {"sha": HEAD, "repo": {"full_name": fake.name}}
-    event = {"pull_request": {"number": PULL, "head": head}}
+    event = event or {"pull_request": {"number": PULL, "head": head}}
     (folder / "event.json").write_text(json.dumps(event), encoding="utf-8")
     variables = {
         "GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(folder / "event.json"),
@@ -268,8 +344,52 @@ def test_the_step_fails_with_the_check_and_sets_its_outputs(
     assert "::error file=benchmarks/bench_x.py,line=12,title=placed%3A slower::" in ran.out
 
 
+@pytest.mark.parametrize("commit", [BASE, "../../rate_limit", None])
+def test_a_result_of_another_commit_is_not_posted(
+    hub: FakeGitHub, tmp_path: Path, commit: str | None
+) -> None:
+    """It lay in the tree, or an earlier job left it where this one's failed."""
+    other = FOUND.model_copy(update={"candidate": RevisionInfo(ref="x", commit=commit)})
+    ran = command(hub, tmp_path, found=other)
+    assert ran.code == 2
+    assert "says nothing of it and nothing was posted" in ran.err
+    assert not ours(hub)
+    assert not hub.check_runs
+
+
+@pytest.mark.parametrize(("parents", "code"), [([BASE, HEAD], 1), ([HEAD, BASE], 2)])
+def test_another_workflows_result_is_of_the_head_or_of_what_github_merged_it_into(
+    hub: FakeGitHub, tmp_path: Path, parents: list[str], code: int
+) -> None:
+    hub.commits[MERGED] = Commit(MERGED, "Merge", None, hub.tick(), parents)
+    run = {"head_sha": HEAD, "event": "pull_request", "head_repository": {"full_name": hub.name}}
+    merged = FOUND.model_copy(update={"candidate": RevisionInfo(ref="x", commit=MERGED)})
+    told_of = {"GITHUB_EVENT_NAME": "workflow_run"}
+    ran = command(hub, tmp_path, found=merged, event={"workflow_run": run}, **told_of)
+    assert ran.code == code, ran.err
+    assert len(ours(hub)) == len(hub.check_runs) == (code == 1)
+    base = FOUND.model_copy(update={"candidate": RevisionInfo(ref="x", commit=NEXT)})
+    assert command(hub, tmp_path, found=base, event={"workflow_run": run}, **told_of).code == 2
+
+
+def test_where_nothing_was_measured_a_check_says_so(hub: FakeGitHub, tmp_path: Path) -> None:
+    ran = command(hub, tmp_path, "--missing-fails", written="-")
+    assert ran.code == 3, ran.err
+    (run,) = hub.check_runs.values()
+    assert (run.conclusion, run.title) == ("failure", "no result")
+    assert "no pass" in ours(hub)[0]
+    assert "no pass" in (tmp_path / "summary.md").read_text()
+    assert command(hub, tmp_path, written="-").code == 2
+
+
+def test_a_name_that_no_comment_is_found_by_is_refused(hub: FakeGitHub, tmp_path: Path) -> None:
+    ran = command(hub, tmp_path, "--name", "gate (H100)")
+    assert ran.code == 2
+    assert "no name that a comment is found again by" in ran.err
+
+
 def test_a_step_whose_check_passes_passes(hub: FakeGitHub, tmp_path: Path) -> None:
-    passing = result(CASES[0], conclusion="success")
+    passing = result(CASES[0], candidate=JUDGED)
     assert command(hub, tmp_path, found=passing).code == 0
 
 

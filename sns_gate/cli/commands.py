@@ -10,60 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sns_gate.cli.folders import project_root
-from sns_gate.errors import PostUnreachable, RefusedRun, UsageError
+from sns_gate.errors import RefusedRun, UsageError
 
 if TYPE_CHECKING:
     from sns_gate.config import Settings
     from sns_gate.doctor import Diagnosis
     from sns_gate.scaffold import Plan, Written
 
-_EXIT_OK, _EXIT_FAIL, _EXIT_USAGE, _EXIT_REFUSED = 0, 1, 2, 3
-
-
-def post(options: argparse.Namespace) -> int:
-    """Tell GitHub of a result."""
-    from sns_gate import github
-    from sns_gate.github.runner import Runner
-    from sns_gate.report import json as result_file
-
-    result = result_file.read(Path(options.result))
-    if result.shard is not None:
-        raise UsageError(
-            f"{options.result} is part {result.shard} of a check's cases, so posted alone the "
-            f"others would pass unseen; post what 'sns-gate merge' makes of all parts"
-        )
-    event = github.read_event(os.environ)
-    wanted = github.Wanted(
-        name=options.name,
-        author=options.author,
-        comment=not options.no_comment,
-        check=not options.no_check,
-        status=options.status,
-    )
-    runner = Runner(os.environ, sys.stdout)
-    if options.dry_run:
-        runner.show(result, event.target)
-        return _EXIT_OK
-    token = os.environ.get("GITHUB_TOKEN", "")
-    if not token:
-        runner.tell(result, event.target)
-        raise UsageError(
-            "GITHUB_TOKEN is not set, so nothing was posted beyond the job summary; hand the "
-            "job's token to the step that posts, and to no other"
-        )
-    with github.Client(event.target.api_url, event.target.repository, token) as client:
-        target, problem = github.locate(event.target, client)
-        accepted = github.find_accepted(result, target, wanted.name, client)
-        result = accepted.result
-        runner.tell(result, target)
-        posted = github.post(result, target, wanted, client)
-    runner.end(result, posted, accepted.notes)
-    failures = (*problem, *posted.failures)
-    for failure in failures:
-        sys.stderr.write(f"sns-gate: not posted: {failure}\n")
-    if failures:
-        return _EXIT_REFUSED if isinstance(failures[0], PostUnreachable) else _EXIT_USAGE
-    return _EXIT_OK if result.conclusion != "failure" else result.exit_code or _EXIT_FAIL
+_EXIT_OK, _EXIT_REFUSED = 0, 3
 
 
 def init(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from sns_gate import __version__
-from sns_gate.cli import benchmarking, commands
+from sns_gate.cli import benchmarking, commands, posting
 from sns_gate.cli.nearest import Parser
 from sns_gate.cli.options import (
     DEFAULT_RESULT,
@@ -308,7 +308,11 @@ def _add_post(added: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     post.add_argument("--no-check", action="store_true", help="create no check run")
     post.add_argument("--status", action="store_true", help="set a commit status too")
     post.add_argument("--dry-run", action="store_true", help="print what would be sent")
-    post.set_defaults(run=commands.post)
+    post.add_argument(
+        "--missing-fails", action="store_true", help="where there is no such file, post a check "
+        "that failed, so that nobody waits for it",
+    )  # fmt: skip
+    post.set_defaults(run=posting.post)
 
 
 def _add_calibrate(

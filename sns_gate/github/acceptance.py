@@ -18,7 +18,7 @@ from sns_gate.config import FILES, Settings, parse_files, resolve
 from sns_gate.errors import ConfigError, PostDenied, PostError
 from sns_gate.github.client import Api
 from sns_gate.github.event import Target
-from sns_gate.github.marker import is_unfinished
+from sns_gate.github.marker import is_complete
 from sns_gate.types import Acceptance, GateResult
 from sns_gate.verdict import ACCEPTABLE, accept
 
@@ -162,25 +162,31 @@ class _Looking:
     def _when(self, at: str, forced: str, commits: list[Mapping[str, Any]]) -> str:
         """Why a label of this time is of other numbers, empty where it is of this commit's."""
         again = "remove it and set it again"
-        mine = [time for time in self._checks(self._target.sha) if time < at]
+        mine = [check for check in self._checks(self._target.sha) if check[0] < at]
         if not mine or at <= forced:
             return f"nobody had seen this commit's numbers when it was set; {again}"
+        seen_at, ended = max(mine)
+        if ended == "success":
+            return f"the check before it had passed, so what is slower now was not seen; {again}"
         if len(commits) > _MOST_COMMITS:
             return f"there are more than {_MOST_COMMITS} commits; squash them, then {again}"
         for entry in commits:
             if entry["sha"] != self._target.sha:
-                theirs = [time for time in self._checks(entry["sha"]) if time < at]
-                if max(theirs, default="") >= max(mine):
+                theirs = [time for time, _ in self._checks(entry["sha"]) if time < at]
+                if max(theirs, default="") >= seen_at:
                     return f"another commit had been checked last when it was set; {again}"
         return ""
 
-    def _checks(self, sha: str) -> list[str]:
-        """When our checks of a commit were complete; those that did not finish do not count."""
+    def _checks(self, sha: str) -> list[tuple[str, str]]:
+        """When our checks of a commit were complete, and how they ended.
+
+        Those that did not finish do not count, nor does a job that has our name.
+        """
         query = {"check_name": self._name, "filter": "all"}
         return [
-            str(entry["completed_at"])
+            (str(entry["completed_at"]), str(entry.get("conclusion")))
             for entry in self._api.pages(f"/commits/{sha}/check-runs", "check_runs", **query)
-            if entry.get("completed_at") and not is_unfinished(str(entry.get("external_id")))
+            if entry.get("completed_at") and is_complete(str(entry.get("external_id")), self._name)
         ]
 
     def _permission(self, login: str) -> str:

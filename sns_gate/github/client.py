@@ -12,6 +12,7 @@ import requests
 
 from sns_gate import __version__
 from sns_gate.errors import PostDenied, PostUnreachable
+from sns_gate.plain import plain
 
 _TIMEOUT_S = 20.0
 _TRIES = 5
@@ -20,7 +21,7 @@ _LONGEST_WAIT_S = 120.0
 _BETWEEN_WRITES_S = 1.0
 _PAGE = 100
 _MOST_PAGES = 100
-_SERVER_ERROR = 500
+_NO_CONTENT, _ELSEWHERE, _ERROR, _SERVER_ERROR = 204, 300, 400, 500
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_MANY = 401, 403, 404, 429
 
 
@@ -38,6 +39,15 @@ class Api(Protocol):
 
     def change(self, path: str, body: Mapping[str, object]) -> Any:  # noqa: ANN401 (JSON)
         """Change."""
+
+    def add(self, path: str, body: Mapping[str, object]) -> Any:  # noqa: ANN401 (JSON)
+        """Add to what is there, once."""
+
+    def remove(self, path: str) -> None:
+        """Remove."""
+
+    def wait(self, seconds: float) -> None:
+        """Let so much time pass."""
 
 
 class Client:
@@ -102,6 +112,27 @@ class Client:
     def change(self, path: str, body: Mapping[str, object]) -> Any:  # noqa: ANN401 (JSON)
         """Change what is there; the same change twice is one, so it may be tried again."""
         return self._again("PATCH", path, {}, body)
+
+    def add(self, path: str, body: Mapping[str, object]) -> Any:  # noqa: ANN401 (JSON)
+        """Add to what is there, as annotations join those of a check.
+
+        Raises:
+            PostUnreachable: it may be there or not; whoever asked has to look before trying again.
+            PostDenied: it is not there.
+        """
+        return self._once("PATCH", path, {}, body)
+
+    def remove(self, path: str) -> None:
+        """Remove what may be gone already."""
+        try:
+            self._again("DELETE", path, {}, None)
+        except PostDenied as error:
+            if error.status != _NOT_FOUND:
+                raise
+
+    def wait(self, seconds: float) -> None:
+        """Let so much time pass."""
+        self._sleep(seconds)
 
     def create(self, path: str, body: Mapping[str, object]) -> Any:  # noqa: ANN401 (JSON)
         """Create something new.
@@ -172,17 +203,30 @@ def _wait_s(answer: requests.Response) -> float | None:
     if headers.get("x-ratelimit-remaining") == "0":
         reset = headers.get("x-ratelimit-reset", "")
         return max(1.0, float(reset) - datetime.now(UTC).timestamp()) if reset.isdigit() else 60.0
-    return 60.0 if answer.status_code == _TOO_MANY else None
+    # GitHub's limit on bursts comes as a plain 403 too, which only its words tell from others.
+    bursts = "rate limit" in (said := _said(answer).lower()) or "abuse" in said
+    return 60.0 if answer.status_code == _TOO_MANY or bursts else None
 
 
 def _body(answer: requests.Response, method: str, path: str) -> Any:  # noqa: ANN401 (JSON)
     status = answer.status_code
     if status >= _SERVER_ERROR:
         raise PostUnreachable(f"GitHub answered {method} {path} with {status}")
-    if not answer.ok:
+    if status >= _ERROR:
+        needed = answer.headers.get("x-accepted-github-permissions", "")
+        named = f" (GitHub asks for '{plain(needed)}')" if needed else ""
         raise PostDenied(
-            f"GitHub refused {method} {path}: {status} {_said(answer)}; {_mend(status)}", status
+            f"GitHub refused {method} {path}: {status} {_said(answer)}{named}; {_mend(status)}",
+            status,
         )
+    if status >= _ELSEWHERE:
+        raise PostDenied(
+            f"GitHub answered {method} {path} with {status}: the repository was renamed or moved, "
+            f"so nothing was written; run the workflow anew where it is now",
+            status,
+        )
+    if status == _NO_CONTENT:
+        return None
     try:
         return answer.json()
     except requests.JSONDecodeError:
@@ -201,7 +245,8 @@ def _said(answer: requests.Response) -> str:
 def _mend(status: int) -> str:
     return {
         _UNAUTHORIZED: "the token is not valid; pass GITHUB_TOKEN to the step that posts",
-        _FORBIDDEN: "the token may not write: the job needs 'pull-requests: write' and "
-        "'checks: write', which a fork's pull request is never given",
+        _FORBIDDEN: "the token may not write: the job needs 'pull-requests: write' for a comment, "
+        "'checks: write' for a check, 'statuses: write' for a status, which a fork's pull request "
+        "is never given",
         _NOT_FOUND: "it is not there, or the token may not see it",
     }.get(status, "this is a fault of sns-gate if what was sent is valid; please report it")

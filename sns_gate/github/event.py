@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,10 @@ from sns_gate.errors import UsageError
 _MOST_BYTES = 25 << 20
 _REPOSITORY = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_EVENT = re.compile(r"[a-z_]{1,40}")
 _NO_COMMIT = re.compile(r"0+")
+#: These judge a pull request as a whole; any other event has a baseline of its own.
+_OF_A_PULL = ("pull_request", "pull_request_target", "merge_group")
 DEFAULT_API = "https://api.github.com"
 
 
@@ -26,7 +29,10 @@ class Target:
         api_url: of GitHub, or of a server of one's own.
         repository: ``owner/name``.
         sha: the commit that was judged; of a pull request its head, never the merge commit.
+        checkout: the commit that this run checked out, empty where another run measured.
+        other_event: that is none of a pull request or its merging, empty where it is one.
         pull: number of the pull request, None where there is none or it is not known yet.
+        among: pull requests of which it is one, where it is not known which.
         head_repository: the pull request's source, empty where it is not known.
         run_id: of the workflow run, with its attempt.
         run_url: of it, for people.
@@ -36,6 +42,9 @@ class Target:
     repository: str
     sha: str
     pull: int | None = None
+    among: tuple[int, ...] = ()
+    checkout: str = ""
+    other_event: str = ""
     head_repository: str = ""
     run_id: str = ""
     run_url: str = ""
@@ -75,6 +84,8 @@ def read_event(environment: Mapping[str, str]) -> Event:
         api_url=environment.get("GITHUB_API_URL", DEFAULT_API).rstrip("/"),
         repository=repository,
         sha=sha,
+        checkout=sha,
+        other_event="" if name in _OF_A_PULL else name,
         run_id=f"{run}.{environment.get('GITHUB_RUN_ATTEMPT', '1')}",
         run_url=f"{server}/{repository}/actions/runs/{run}" if run.isdigit() else "",
     )
@@ -87,7 +98,12 @@ def _by_name(name: str, payload: Mapping[str, Any], target: Target) -> Event:
             head = _part(payload, "pull_request", "head")
             return Event(
                 name,
-                _at(target, _sha(head), _pull(payload), _repository_of(head)),
+                replace(
+                    target,
+                    sha=_sha(head),
+                    pull=_pull(payload),
+                    head_repository=_repository_of(head),
+                ),
                 f"{target.sha}^1",
             )
         case "push":
@@ -96,26 +112,29 @@ def _by_name(name: str, payload: Mapping[str, Any], target: Target) -> Event:
         case "merge_group":
             group = _part(payload, "merge_group")
             return Event(
-                name, _at(target, _checked(group.get("head_sha"))), _checked(group.get("base_sha"))
+                name,
+                replace(target, sha=_checked(group.get("head_sha"))),
+                _checked(group.get("base_sha")),
             )
         case "workflow_run":
             run = _part(payload, "workflow_run")
             source = _repository_of({"repo": run.get("head_repository")})
-            return Event(name, _at(target, _checked(run.get("head_sha")), None, source), None)
+            measured = _matching(_EVENT, str(run.get("event")), "event")
+            there = replace(
+                target,
+                sha=_checked(run.get("head_sha")),
+                checkout="",
+                other_event="" if measured in _OF_A_PULL else measured,
+                head_repository=source,
+            )
+            return Event(name, there, None)
         case _:
             return Event(name, target, None)
 
 
-def _at(target: Target, sha: str, pull: int | None = None, source: str = "") -> Target:
-    return Target(
-        api_url=target.api_url,
-        repository=target.repository,
-        sha=sha,
-        pull=pull,
-        head_repository=source,
-        run_id=target.run_id,
-        run_url=target.run_url,
-    )
+def is_commit(text: str) -> bool:
+    """Whether a text is a commit's full name."""
+    return _SHA.fullmatch(text) is not None
 
 
 def _pull(payload: Mapping[str, Any]) -> int:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 _UNFINISHED = "/unfinished"
+_RUN = re.compile(r"\d+\.\d+")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,50}")
 _LINE = re.compile(
     r"<!-- sns-gate name=([A-Za-z0-9._-]{1,50}) sha=([0-9a-f]{40,64}) at=([0-9T:+-]{1,40}) -->"
@@ -42,9 +43,10 @@ def check_id(run_id: str, name: str, *, complete: bool) -> str:
     return f"{run_id}/{name}" + ("" if complete else _UNFINISHED)
 
 
-def is_unfinished(id_: str) -> bool:
-    """Whether a check run of this id was of a check that did not finish."""
-    return id_.endswith(_UNFINISHED)
+def is_complete(id_: str, name: str) -> bool:
+    """Whether a check run of this id is ours, of a check that measured all its cases."""
+    run, _, rest = id_.partition("/")
+    return bool(_RUN.fullmatch(run)) and rest == name
 
 
 def is_name(text: str) -> bool:

@@ -7,25 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sns_gate.errors import PostError, PostUnreachable
+from sns_gate.errors import PostDenied, PostError, PostUnreachable
 from sns_gate.github.client import Api
 from sns_gate.github.event import Target
 from sns_gate.github.marker import Marker, check_id, find
-from sns_gate.plain import plain
-from sns_gate.report import markdown, words
-from sns_gate.types import CaseResult, GateResult, Verdict
+from sns_gate.github.message import Annotation, Message
 
 ACTIONS_BOT = "github-actions[bot]"
-_TRIES = 4
+#: What was written may take so long to be seen; as many tries as waits, and one.
+_SEEN_AFTER_S = (2.0, 5.0, 10.0)
 _ANNOTATIONS_A_REQUEST = 50
 _MOST_DESCRIPTION = 140
-_ANNOTATED = {
-    Verdict.SLOWER: "failure",
-    Verdict.WRONG: "failure",
-    Verdict.BROKEN: "failure",
-    Verdict.REFUSED: "warning",
-    Verdict.INCONCLUSIVE: "notice",
-}
 
 
 @dataclass(frozen=True)
@@ -46,6 +38,13 @@ class Wanted:
     check: bool = True
     status: bool = False
 
+    def check_name(self, target: Target) -> str:
+        """Of check and status; the plain name is for what a pull request as a whole is judged by.
+
+        Else a run by hand against another baseline would stand for the pull request's own.
+        """
+        return f"{self.name} ({target.other_event})" if target.other_event else self.name
+
 
 @dataclass(frozen=True)
 class Posted:
@@ -64,11 +63,11 @@ class Posted:
     failures: tuple[PostError, ...] = ()
 
 
-def post(result: GateResult, target: Target, wanted: Wanted, api: Api) -> Posted:
+def post(message: Message, target: Target, wanted: Wanted, api: Api) -> Posted:
     """Post everything that is wanted; what fails does not keep the rest from being posted.
 
     Args:
-        result: of a check.
+        message: what to say.
         target: where it goes, its pull request found.
         wanted: what to post.
         api: of the target's repository.
@@ -76,11 +75,11 @@ def post(result: GateResult, target: Target, wanted: Wanted, api: Api) -> Posted
     posted = Posted()
     steps: list[Callable[[Posted], Posted]] = []
     if wanted.check:
-        steps.append(lambda so_far: _check(so_far, result, target, wanted, api))
+        steps.append(lambda so_far: _check(so_far, message, target, wanted, api))
     if wanted.status:
-        steps.append(lambda so_far: _status(so_far, result, target, wanted, api))
+        steps.append(lambda so_far: _status(so_far, message, target, wanted, api))
     if wanted.comment:
-        steps.append(lambda so_far: _comment(so_far, result, target, wanted, api))
+        steps.append(lambda so_far: _comment(so_far, message, target, wanted, api))
     for step in steps:
         try:
             posted = step(posted)
@@ -89,51 +88,86 @@ def post(result: GateResult, target: Target, wanted: Wanted, api: Api) -> Posted
     return posted
 
 
-def _looking_again(attempt: Callable[[], Posted]) -> Posted:
-    """An attempt that looks at what is there before it writes, again while it is not known."""
-    for _ in range(_TRIES - 1):
-        with contextlib.suppress(PostUnreachable):
-            return attempt()
+def _looking_again(attempt: Callable[[], Posted], api: Api) -> Posted:
+    """An attempt that looks at what is there before it writes, again while it is not known.
+
+    Once more after it: what an unanswered attempt made may be seen only later.
+    """
+    for tries, wait_s in enumerate(_SEEN_AFTER_S):
+        try:
+            posted = attempt()
+        except PostUnreachable:
+            api.wait(wait_s)
+            continue
+        if tries:
+            api.wait(_SEEN_AFTER_S[-1])
+            with contextlib.suppress(PostUnreachable):
+                return attempt()
+        return posted
     return attempt()
 
 
-def _comment(
-    posted: Posted, result: GateResult, target: Target, wanted: Wanted, api: Api
-) -> Posted:
+def _comment(posted: Posted, message: Message, target: Target, wanted: Wanted, api: Api) -> Posted:
     pull = target.pull
     if pull is None:
-        return _noted(posted, f"no open pull request has the head {target.sha[:9]}: no comment")
-    marker = Marker(wanted.name, target.sha, result.started_at)
-    body = f"{marker}\n{markdown.comment(result, run_url=target.run_url)}"
+        return _noted(posted, _why_no_comment(target))
+    marker = Marker(wanted.name, target.sha, message.begun_at)
+    body = f"{marker}\n{message.text}"
 
     def attempt() -> Posted:
         head = str(api.get(f"/pulls/{pull}")["head"]["sha"])
         if head != target.sha:
             return _noted(posted, f"#{pull} has moved on to {head[:9]}, whose comment it is to be")
         ours = _ours(pull, wanted, api)
-        if ours is not None and _newer(ours, marker):
+        if any(_newer(one, marker) for one in ours):
             return _noted(posted, f"the comment on #{pull} is of a later check and stays")
-        if ours is not None:
-            made = api.change(f"/issues/comments/{ours['id']}", {"body": body})
-        else:
-            made = api.create(f"/issues/{pull}/comments", {"body": body})
+        if not ours:
+            return _created(posted, api.create(f"/issues/{pull}/comments", {"body": body}), wanted)
+        for twin in ours[1:]:
+            api.remove(f"/issues/comments/{twin['id']}")
+        made = api.change(f"/issues/comments/{ours[0]['id']}", {"body": body})
         return replace(posted, comment_url=_url(made))
 
-    return _looking_again(attempt)
+    return _looking_again(attempt, api)
+
+
+def _why_no_comment(target: Target) -> str:
+    if target.other_event:
+        return f"a run for {target.other_event} judges no pull request: no comment"
+    if target.among:
+        numbers = " and ".join(f"#{number}" for number in target.among)
+        return (
+            f"{numbers} have the head {target.sha[:9]}, and this run does not say which of them it "
+            f"was for: no comment, and nothing counts as accepted"
+        )
+    return f"no open pull request has the head {target.sha[:9]}: no comment"
+
+
+def _created(posted: Posted, made: Mapping[str, Any], wanted: Wanted) -> Posted:
+    """A new comment; what has another author than told would never be found again."""
+    posted = replace(posted, comment_url=_url(made))
+    author = str((made.get("user") or {}).get("login") or "")
+    if author == wanted.author:
+        return posted
+    unlike = PostDenied(
+        f"the comment is by '{author}' and not by '{wanted.author}', so the next run would not "
+        f"find it and add another one; set the input 'author' to '{author}'"
+    )
+    return replace(posted, failures=(*posted.failures, unlike))
 
 
 def _noted(posted: Posted, note: str) -> Posted:
     return replace(posted, notes=(*posted.notes, note))
 
 
-def _ours(pull: int, wanted: Wanted, api: Api) -> dict[str, Any] | None:
-    """The comment of this name by this author: anybody can write the marker."""
+def _ours(pull: int, wanted: Wanted, api: Api) -> list[dict[str, Any]]:
+    """The comments of this name by this author, oldest first: anybody can write the marker."""
+    found = []
     for entry in api.pages(f"/issues/{pull}/comments"):
         marker, author = find(entry.get("body") or ""), (entry.get("user") or {}).get("login")
         if marker is not None and marker.name == wanted.name and author == wanted.author:
-            found: dict[str, Any] = entry
-            return found
-    return None
+            found.append(entry)
+    return found
 
 
 def _newer(ours: Mapping[str, Any], marker: Marker) -> bool:
@@ -141,79 +175,52 @@ def _newer(ours: Mapping[str, Any], marker: Marker) -> bool:
     return theirs is not None and theirs.sha == marker.sha and theirs.at > marker.at
 
 
-def _check(posted: Posted, result: GateResult, target: Target, wanted: Wanted, api: Api) -> Posted:
+def _check(posted: Posted, message: Message, target: Target, wanted: Wanted, api: Api) -> Posted:
     """One check run a workflow run and name, complete from the start."""
-    id_ = check_id(target.run_id, wanted.name, complete=result.complete)
-    listed = _annotations(result.cases)
-    first, rest = listed[:_ANNOTATIONS_A_REQUEST], listed[_ANNOTATIONS_A_REQUEST:]
-    body: dict[str, object] = {
-        "status": "completed",
-        "conclusion": result.conclusion,
-        "output": _output(result, target, first),
-    }
+    id_ = check_id(target.run_id, wanted.name, complete=message.complete)
+    name = wanted.check_name(target)
+    done: dict[str, object] = {"status": "completed", "conclusion": message.conclusion}
 
     def attempt() -> Posted:
-        made = _existing_check(id_, target, wanted, api)
-        if made is not None:
-            made = api.change(f"/check-runs/{made['id']}", body)
+        made = _existing_check(id_, name, target, api)
+        if made is None:
+            new = {"name": name, "head_sha": target.sha, "external_id": id_}
+            body = new | done | _output(message, message.annotations[:_ANNOTATIONS_A_REQUEST])
+            made = api.create("/check-runs", body)
         else:
-            new = {"name": wanted.name, "head_sha": target.sha, "external_id": id_}
-            made = api.create("/check-runs", new | body)
-        for start in range(0, len(rest), _ANNOTATIONS_A_REQUEST):
-            part = rest[start : start + _ANNOTATIONS_A_REQUEST]
-            api.change(f"/check-runs/{made['id']}", {"output": _output(result, target, part)})
+            made = api.change(f"/check-runs/{made['id']}", done | _output(message, ()))
+        there = int(made["output"]["annotations_count"])
+        for start in range(there, len(message.annotations), _ANNOTATIONS_A_REQUEST):
+            part = message.annotations[start : start + _ANNOTATIONS_A_REQUEST]
+            api.add(f"/check-runs/{made['id']}", _output(message, part))
         return replace(posted, check_url=_url(made))
 
-    return _looking_again(attempt)
+    return _looking_again(attempt, api)
 
 
-def _existing_check(id_: str, target: Target, wanted: Wanted, api: Api) -> dict[str, Any] | None:
+def _existing_check(id_: str, name: str, target: Target, api: Api) -> dict[str, Any] | None:
     path = f"/commits/{target.sha}/check-runs"
-    for entry in api.pages(path, "check_runs", check_name=wanted.name, filter="all"):
+    for entry in api.pages(path, "check_runs", check_name=name, filter="all"):
         if entry.get("external_id") == id_:
             found: dict[str, Any] = entry
             return found
     return None
 
 
-def _output(
-    result: GateResult, target: Target, annotations: Sequence[Mapping[str, object]]
-) -> dict[str, object]:
-    summary = markdown.comment(result, run_url=target.run_url)
-    return {"title": markdown.title(result), "summary": summary, "annotations": list(annotations)}
+def _output(message: Message, annotations: Sequence[Annotation]) -> dict[str, object]:
+    """What a check shows; its annotations join those that it has."""
+    said = {"title": message.title, "summary": message.text}
+    return {"output": said | {"annotations": list(annotations)}}
 
 
-def _annotations(cases: Sequence[CaseResult]) -> list[dict[str, object]]:
-    """At the benchmark's own file and line, for each case that needs a look."""
-    return [
-        {
-            "path": case.file,
-            "start_line": case.line,
-            "end_line": case.line,
-            "annotation_level": _ANNOTATED[case.verdict],
-            "title": plain(f"{case.id}: {words.verdict(case)}")[:255],
-            "message": plain(annotation_text(case)),
-        }
-        for case in words.ordered(cases)
-        if case.verdict in _ANNOTATED and case.file and case.line and not case.file.startswith("/")
-    ]
-
-
-def annotation_text(case: CaseResult) -> str:
-    """What an annotation says: the numbers, or else the reasons."""
-    if case.speedup is not None:
-        times = f"{words.duration(case.baseline_ms)} to {words.duration(case.candidate_ms)}"
-        return f"{times}, speedup {words.speedup(case)}"
-    return "; ".join(reason.text for reason in case.reasons) or words.verdict(case)
-
-
-def _status(posted: Posted, result: GateResult, target: Target, wanted: Wanted, api: Api) -> Posted:
+def _status(posted: Posted, message: Message, target: Target, wanted: Wanted, api: Api) -> Posted:
     """A status replaces the one before of its context, so setting it twice is setting it once."""
-    state = {"success": "success", "neutral": "success", "failure": "failure"}[result.conclusion]
-    description = markdown.title(result)
+    state = {"success": "success", "neutral": "success", "failure": "failure"}[message.conclusion]
+    description = message.title
     if len(description) > _MOST_DESCRIPTION:
         description = description[: _MOST_DESCRIPTION - 1] + "…"
-    body: dict[str, object] = {"state": state, "context": wanted.name, "description": description}
+    context = wanted.check_name(target)
+    body: dict[str, object] = {"state": state, "context": context, "description": description}
     if target.run_url:
         body["target_url"] = target.run_url
 
@@ -221,7 +228,7 @@ def _status(posted: Posted, result: GateResult, target: Target, wanted: Wanted, 
         api.create(f"/statuses/{target.sha}", body)
         return posted
 
-    return _looking_again(attempt)
+    return _looking_again(attempt, api)
 
 
 def _url(entry: Mapping[str, Any]) -> str:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TextIO
 
 from sns_gate.github.event import Target
-from sns_gate.github.post import Posted, annotation_text
+from sns_gate.github.message import Message, annotation_text
+from sns_gate.github.post import Posted
 from sns_gate.plain import plain
-from sns_gate.report import markdown, words
+from sns_gate.report import words
 from sns_gate.types import CaseResult, GateResult, Verdict
 
 #: GitHub shows so many of each kind a step.
@@ -35,20 +36,19 @@ class Runner:
     def __init__(self, environment: Mapping[str, str], log: TextIO) -> None:
         self._environment, self._log = environment, log
 
-    def show(self, result: GateResult, target: Target) -> None:
+    def show(self, message: Message, target: Target) -> None:
         """Print what would be sent."""
         pull = f"#{target.pull}" if target.pull else "no pull request known"
         self._log.write(
             f"to {target.repository} at {target.sha[:9]}, {pull}\n"
-            f"conclusion: {result.conclusion}\ntitle: {markdown.title(result)}\n\n"
-            f"{markdown.comment(result, run_url=target.run_url)}\n"
+            f"conclusion: {message.conclusion}\ntitle: {message.title}\n\n{message.text}\n"
         )
 
-    def tell(self, result: GateResult, target: Target) -> None:
-        """Write the job summary and annotate the log."""
-        self._append("GITHUB_STEP_SUMMARY", markdown.comment(result, run_url=target.run_url) + "\n")
+    def tell(self, message: Message, result: GateResult | None) -> None:
+        """Write the job summary and annotate the log, where there is a result."""
+        self._append("GITHUB_STEP_SUMMARY", f"{message.text}\n")
         shown: Counter[str] = Counter()
-        for case in words.ordered(result.cases):
+        for case in words.ordered(result.cases if result is not None else ()):
             kind = _KINDS.get(case.verdict)
             if kind is not None and shown[kind] < _MOST_OF_A_KIND:
                 shown[kind] += 1
