@@ -180,7 +180,13 @@ def _refuse_gaps(name: str, group: Sequence[GateResult]) -> None:
             f"shards with the same files"
         )
     count = int(counts.pop())
-    missing = sorted(set(range(1, count + 1)) - {int(s.partition("/")[0]) for s in shards})
+    numbers = [int(shard.partition("/")[0]) for shard in shards]
+    if len(set(numbers)) < len(numbers) or not all(1 <= one <= count for one in numbers):
+        raise UsageError(
+            f"of {name} there are the shards {', '.join(shards)}, which no division makes; merge "
+            f"each of its parts once"
+        )
+    missing = sorted(set(range(1, count + 1)) - set(numbers))
     if missing:
         raise UsageError(
             f"of {count} shards of {name} number {', '.join(map(str, missing))} is missing, so its "

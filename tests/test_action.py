@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from sns_gate.cli.step import INPUT_PREFIX, clean_environment
+from sns_gate.cli.step import INPUT_PREFIX, MARK, clean_environment
 from sns_gate.config import setting_options
 from sns_gate.github.runner import Runner as GateRunner
 from sns_gate.types import Verdict
@@ -78,12 +78,33 @@ def test_no_input_is_put_into_a_script_and_each_reaches_its_step() -> None:
     assert all(steps[name]["run"].startswith("exec ") for name in ("Measure", "Post", "Clean up"))
 
 
+@pytest.mark.parametrize(
+    ("mode", "steps"),
+    [("measure", ["Measure", "Clean up"]), ("post", ["Post"]),
+     ("all", ["Measure", "Clean up", "Post"])],
+)  # fmt: skip
+def test_each_mode_has_its_steps_and_any_other_word_none(mode: str, steps: list[str]) -> None:
+    def runs(step: dict[str, Any], word: str) -> bool:
+        return f"inputs.mode == '{word}'" in step["if"]
+
+    asked = [step for step in ACTION["runs"]["steps"] if "if" in step]
+    assert [step["name"] for step in asked if runs(step, mode)] == steps
+    install = ACTION["runs"]["steps"][0]["run"]
+    for word, code in ((mode, 0), ("Post", 2)):
+        script = install.partition("esac\n")[0] + "esac\n"
+        done = subprocess.run(["bash", "-c", script], env={"GATE_MODE": word}, check=False)
+        assert done.returncode == code
+
+
 def test_the_token_reaches_the_step_that_posts_alone() -> None:
     steps = {step["name"]: step for step in ACTION["runs"]["steps"]}
     with_token = [name for name, step in steps.items() if "token" in str(step.get("env"))]
     assert with_token == ["Post"]
     job = {"GATE_TOKEN": "secret", "GITHUB_TOKEN": "secret", "AWS_SECRET": "secret", "PATH": "/bin"}
     assert "secret" not in clean_environment(job, with_token=False).values()
+    proxies = {"HTTPS_PROXY": "http://proxy:3128", "http_proxy": "http://us:pass@proxy:3128"}
+    assert clean_environment(proxies, with_token=False).keys() == {"HTTPS_PROXY", MARK}
+    assert clean_environment(proxies, with_token=True).keys() == {*proxies, MARK}
     posting = clean_environment(job, with_token=True)
     assert [k for k, v in posting.items() if v == "secret"] == ["GITHUB_TOKEN"]
 

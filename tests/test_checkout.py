@@ -92,6 +92,8 @@ def test_what_the_remote_does_not_give_is_said_with_the_way_to_have_it(origin: P
     folder = clone(origin, "--depth=1")
     with pytest.raises(RevisionError, match="fetch-depth: 0"):
         Checkout(folder).fetch(event("push", "a" * 40, "b" * 40))
+    with pytest.raises(RevisionError, match="after a forced push"):
+        Checkout(clone(origin)).fetch(event("push", "a" * 40, "b" * 40))
 
 
 def test_the_token_of_a_checkout_is_dropped_and_one_that_stays_is_refused(
@@ -101,19 +103,91 @@ def test_the_token_of_a_checkout_is_dropped_and_one_that_stays_is_refused(
     git(folder, "config", HEADER, "AUTHORIZATION: basic c2VjcmV0")
     checkout = Checkout(folder)
     with pytest.raises(RefusedRun, match="persist-credentials: false"):
-        checkout.require_no_credentials()
-    checkout.drop_credentials()
-    checkout.require_no_credentials()
+        checkout.credentials.require_none()
+    checkout.credentials.drop()
+    checkout.credentials.require_none()
     assert "c2VjcmV0" not in (folder / ".git/config").read_text()
     # Newer checkouts keep it in a file of its own that the repository includes.
     kept = tmp_path / "git-credentials-1.config"
     kept.write_text('[http "https://github.com/"]\n\textraheader = AUTHORIZATION: basic eA==\n')
     git(folder, "config", f"includeIf.gitdir:{folder}/.git.path", str(kept))
     with pytest.raises(RefusedRun):
-        checkout.require_no_credentials()
-    checkout.drop_credentials()
-    checkout.require_no_credentials()
+        checkout.credentials.require_none()
+    checkout.credentials.drop()
+    checkout.credentials.require_none()
     assert not kept.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kept"),
+    [
+        ("core.sshCommand", "ssh -i /home/runner/key -o StrictHostKeyChecking=yes", True),
+        ("core.sshCommand", "ssh -o IdentityFile=/home/runner/key", True),
+        ("core.sshCommand", "ssh -o Compression=yes", False),
+        ("credential.helper", "store --file=/home/runner/tokens", True),
+        ("credential.https://github.com.helper", "!gh auth git-credential", True),
+        ("credential.helper", "", False),
+        ("remote.mirror.url", "https://x-access-token:abc@github.com/o/r", True),
+        ("remote.mirror.url", "git@github.com:o/r.git", False),
+        ("url.https://abc@github.com/.insteadOf", "https://github.com/", True),
+        ("url.git@github.com:.insteadOf", "https://github.com/", False),
+    ],
+)
+@pytest.mark.parametrize("place", ["config", "modules/third/party/config"])
+def test_whatever_else_git_would_prove_itself_with_is_refused(
+    origin: Path, name: str, value: str, place: str, *, kept: bool
+) -> None:
+    folder = clone(origin)
+    file = folder / ".git" / place
+    file.parent.mkdir(parents=True, exist_ok=True)
+    git(folder, "config", "--file", str(file), name, value)
+    credentials = Checkout(folder).credentials
+    credentials.drop()
+    if not kept:
+        credentials.require_none()
+        return
+    with pytest.raises(RefusedRun, match="persist-credentials: false") as refused:
+        credentials.require_none()
+    assert "abc" not in str(refused.value)
+
+
+def test_the_token_of_a_submodule_is_dropped_too(origin: Path) -> None:
+    folder = clone(origin)
+    file = folder / ".git/modules/third/config"
+    file.parent.mkdir(parents=True)
+    git(folder, "config", "--file", str(file), HEADER, "AUTHORIZATION: basic c2VjcmV0")
+    credentials = Checkout(folder).credentials
+    with pytest.raises(RefusedRun):
+        credentials.require_none()
+    credentials.drop()
+    credentials.require_none()
+    assert "c2VjcmV0" not in file.read_text()
+
+
+def test_a_branch_that_moved_on_is_asked_for_again(
+    origin: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A runner's folder stays, and with it what an earlier run fetched."""
+    folder = clone(origin)
+    git(folder, "branch", "main-too", "origin/main")
+    now = commit(origin, {"a.py": "a = 3\n"})
+    assert Checkout(folder).named("main") == now
+    git(folder, "remote", "set-url", "origin", "file:///nowhere")
+    assert Checkout(folder).named("change") == "origin/change"
+    assert "taken as this checkout has it, origin/change" in capsys.readouterr().err
+    assert Checkout(folder).named("main-too") == "main-too"
+
+
+def test_a_whole_history_whose_merge_is_missing_stays_whole(origin: Path) -> None:
+    merge = git(origin, "rev-parse", "HEAD")
+    folder = clone(origin, "--branch", "change", "--single-branch")
+    count = git(folder, "rev-list", "--count", "HEAD")
+    pull = event("pull_request", merge, f"{merge}^1")
+    checkout = Checkout(folder)
+    checkout.fetch(pull)
+    assert not shallow(folder)
+    assert git(folder, "rev-list", "--count", "HEAD") == count
+    assert git(folder, "rev-parse", checkout.baseline(pull)) == git(origin, "rev-parse", "HEAD^1")
 
 
 def test_a_folder_that_is_no_checkout_is_named(tmp_path: Path) -> None:

@@ -130,6 +130,24 @@ def test_settings_that_the_project_file_has_stay_there(tmp_path: Path) -> None:
     assert not (repository / "sns-gate.toml").exists()
 
 
+def test_the_default_branch_is_not_the_one_that_is_worked_on(tmp_path: Path) -> None:
+    repository = fresh(tmp_path / "new")
+    commit(repository, {"a.py": ""})
+    git(repository, "switch", "--quiet", "--create", "feat/x")
+    assert "pull requests into main" in sns_gate(repository, "init").out
+
+
+def test_a_workflow_reads_labels_and_branches_as_they_are_spelled() -> None:
+    runners = (Runner("1.0", ("self-hosted", "1.0")), Runner("no", ("on", "1e3")))
+    text = workflows("private", runners, "", "c++!")["sns-gate.yml"]
+    found = YAML(typ="safe").load(text)
+    rows = found["jobs"]["measure"]["strategy"]["matrix"]["include"]
+    assert rows == [{"gpu": "1.0", "runner": ["self-hosted", "1.0"]},
+                    {"gpu": "no", "runner": ["on", "1e3"]}]  # fmt: skip
+    assert found["jobs"]["post"]["strategy"]["matrix"]["gpu"] == ["1.0", "no"]
+    assert found[True if True in found else "on"]["push"]["branches"] == ["c\\+\\+\\!"]
+
+
 def test_the_default_branch_is_the_one_that_is_pushed_to(tmp_path: Path) -> None:
     repository = fresh(tmp_path / "new")
     git(repository, "symbolic-ref", "HEAD", "refs/heads/trunk")
@@ -313,7 +331,8 @@ def test_from_nothing_to_a_first_comment_on_a_forks_pull_request(tmp_path: Path)
     ]  # fmt: skip
     fork = {"full_name": "eve/kernels"}
     pull = {"number": 1, "head": {"sha": head, "repo": fork}, "base": {"sha": "a" * 40}}
-    run = {"id": 7, "conclusion": "success", "head_sha": head, "head_repository": fork}
+    run = {"id": 7, "conclusion": "success", "head_sha": head, "head_repository": fork,
+           "event": "pull_request"}  # fmt: skip
     with FakeGitHub() as hub:
         hub.add_pull(1, head, git(repository, "rev-parse", "HEAD^"), "eve", head_repo="eve/kernels")
         event: dict[str, object] = {"action": "opened", "pull_request": pull}

@@ -80,6 +80,16 @@ def test_what_would_let_a_case_pass_unseen_is_refused(results: list[GateResult],
         merge(results)
 
 
+@pytest.mark.parametrize("shards", [("0/0",), ("1/1", "5/1"), ("1/2", "2/2", "2/2")])
+def test_shards_that_no_division_makes_are_refused(shards: tuple[str, ...]) -> None:
+    parts = [
+        on("H100", case(f"case{at}", Verdict.UNCHANGED, 0.99, 1.0, 1.01), shard=shard)
+        for at, shard in enumerate(shards)
+    ]
+    with pytest.raises(UsageError, match="which no division makes"):
+        merge(parts)
+
+
 def test_the_step_that_posts_merges_what_it_is_given(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,10 +100,9 @@ def test_the_step_that_posts_merges_what_it_is_given(
     one = one_result({"GATE_INPUT_JSON": str(tmp_path / "a.json"), **temp})
     assert one == str(tmp_path / "a.json")
     both = one_result({"GATE_INPUT_JSON": f"{tmp_path}/*.json", **temp})
-    assert both is not None
     assert len(result_file.read(Path(both)).cases) == 2
     twice = f"{tmp_path}/a.json\n{tmp_path}/a.json"
-    assert one_result({"GATE_INPUT_JSON": twice, **temp}) is None
+    assert not Path(one_result({"GATE_INPUT_JSON": twice, **temp})).exists()
     assert "it is unclear which one counts" in capsys.readouterr().err
 
 

@@ -66,7 +66,9 @@ def _after_init(plan: Plan) -> str:
     ]
     if plan.visibility is not None:
         labels = " or ".join(", ".join(runner.labels) for runner in plan.runners)
-        steps.append(f"push; the workflow waits for a runner with the labels {labels}")
+        steps.append(
+            f"push; pull requests into {plan.branch} wait for a runner with the labels {labels}"
+        )
     lines = [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
     return "\n".join(["", "Next:", *lines, ""])
 

@@ -28,8 +28,7 @@ from sns_gate.workers import end_left_behind
 
 INPUT_PREFIX = "GATE_INPUT_"
 _TOKEN = "GATE_TOKEN"  # noqa: S105 (a variable's name)
-_MARK = "GATE_CLEAN_START"
-_EXIT_USAGE = 2
+MARK = "GATE_CLEAN_START"
 #: What a step keeps of the job's environment; a token is kept by the step that posts alone.
 _KEPT = (
     "PATH", "HOME", "USER", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES",
@@ -37,14 +36,17 @@ _KEPT = (
     "RUNNER_TRACKING_ID", "GITHUB_ACTIONS", "GITHUB_API_URL", "GITHUB_EVENT_NAME",
     "GITHUB_EVENT_PATH", "GITHUB_OUTPUT", "GITHUB_REPOSITORY", "GITHUB_RUN_ATTEMPT",
     "GITHUB_RUN_ID", "GITHUB_SERVER_URL", "GITHUB_SHA", "GITHUB_STEP_SUMMARY",
-    "GITHUB_WORKSPACE", _MARK,
+    "GITHUB_WORKSPACE", MARK, "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",
 )  # fmt: skip
+#: Kept by either of their spellings, and beside the code under test only if nobody is named in it.
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run one step: ``measure``, ``clean`` or ``post``."""
     (name,) = arguments
-    if _MARK not in os.environ:
+    if MARK not in os.environ:
         clean = clean_environment(os.environ, with_token=name == "post")
         os.execve(sys.executable, [sys.executable, "-P", "-m", __spec__.name, name], clean)  # noqa: S606 (itself)
     steps = {"measure": measure, "clean": clean_up, "post": tell}
@@ -62,11 +64,14 @@ def clean_environment(environment: Mapping[str, str], *, with_token: bool) -> di
     kept = {
         name: value
         for name, value in environment.items()
-        if name in _KEPT or name in passed or name.startswith((INPUT_PREFIX, ENVIRONMENT_PREFIX))
+        if name in _KEPT
+        or name in passed
+        or name.startswith((INPUT_PREFIX, ENVIRONMENT_PREFIX))
+        or (name.upper() in _PROXIES and (with_token or "@" not in value))
     }
     if with_token and environment.get(_TOKEN):
         kept["GITHUB_TOKEN"] = environment[_TOKEN]
-    return kept | {_MARK: "1"}
+    return kept | {MARK: "1"}
 
 
 def given(environment: Mapping[str, str], name: str) -> str:
@@ -78,13 +83,13 @@ def measure(environment: Mapping[str, str]) -> int:
     """Fetch, drop the checkout's credentials, check; fails only where no result is left."""
     result = Path(given(environment, "json") or "result.json").absolute()
     result.unlink(missing_ok=True)
+    _output(environment, {"result": str(result)})  # at once: this step may be killed
     code = endings.guarded(lambda: _checked(environment, result))
     if not result.exists():
         return code or 1
     found = result_file.read(result)
     _output(environment, {
-        "verdict": found.verdict.value, "exit-code": str(code), "result": str(result),
-        **Runner.counts(found),
+        "verdict": found.verdict.value, "exit-code": str(code), **Runner.counts(found),
     })  # fmt: skip
     # What was interrupted was interrupted; what was measured is judged where it is posted.
     return code if code in (130, 143) else 0
@@ -98,8 +103,8 @@ def _checked(environment: Mapping[str, str], result: Path) -> int:
         baseline = checkout.named(baseline)
     else:
         checkout.fetch(event)
-    checkout.drop_credentials()
-    checkout.require_no_credentials()
+    checkout.credentials.drop()
+    checkout.credentials.require_none()
     return endings.run_command([
         "check", "--json", str(result), "--baseline", baseline or checkout.baseline(event),
         *_candidate(environment), *_settings(environment),
@@ -141,21 +146,18 @@ def clean_up(environment: Mapping[str, str]) -> int:
 
 def tell(environment: Mapping[str, str]) -> int:
     """Post the result that the measuring step, or another job, has left."""
-    result = one_result(environment)
-    if result is None:
-        return _EXIT_USAGE
     options = ["--name", given(environment, "name") or "sns-gate"]
     options += ["--author", given(environment, "author") or "github-actions[bot]"]
     for name, option in (("comment", "--no-comment"), ("check", "--no-check")):
         options += [option] if given(environment, name) == "false" else []
     options += ["--status"] if given(environment, "status") == "true" else []
-    return endings.run_command(["post", *options, result])
+    return endings.run_command(["post", *options, "--missing-fails", one_result(environment)])
 
 
-def one_result(environment: Mapping[str, str]) -> str | None:
+def one_result(environment: Mapping[str, str]) -> str:
     """The result to post; where several are named, one a line or by a pattern, all of them merged.
 
-    None where they do not fit together, which has been said then.
+    There is no such file where they do not fit together, which has been said then.
     """
     lines = (given(environment, "json") or "result.json").splitlines()
     patterns = [line.strip() for line in lines if line.strip()]
@@ -170,7 +172,7 @@ def one_result(environment: Mapping[str, str]) -> str | None:
     merged = Path(folder) / "sns-gate-merged.json"
     merged.unlink(missing_ok=True)
     endings.run_command(["merge", *names, "--json", str(merged), "--quiet"])
-    return str(merged) if merged.exists() else None
+    return str(merged)
 
 
 def _output(environment: Mapping[str, str], values: Mapping[str, str]) -> None:

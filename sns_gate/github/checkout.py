@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import git
 
-from sns_gate.errors import RefusedRun, RevisionError
+from sns_gate.errors import RevisionError
+from sns_gate.github.credentials import Credentials
 from sns_gate.github.event import Event
 
-_INCLUDE = re.compile(r"includeif\..*\.path", re.IGNORECASE | re.DOTALL)
-_HEADER = re.compile(r"http\..*\.extraheader", re.IGNORECASE | re.DOTALL)
+_DEEPER = "give actions/checkout 'fetch-depth: 0'"
+_FORCED = (
+    "no branch may have it any more, as after a forced push; name another one with the input "
+    "'baseline', or leave out 'persist-credentials: false' so that it can be asked for, since the "
+    "token is dropped before anybody's code runs"
+)
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
 class Checkout:
@@ -23,17 +28,22 @@ class Checkout:
     Args:
         folder: of its working tree.
 
+    Attributes:
+        credentials: that it keeps.
+
     Raises:
         RevisionError: it is none.
     """
 
     def __init__(self, folder: Path) -> None:
         try:
-            self._git = git.Repo(folder, search_parent_directories=True).git
+            repository = git.Repo(folder, search_parent_directories=True)
         except (git.InvalidGitRepositoryError, git.NoSuchPathError):
             raise RevisionError(
                 f"{folder} is no checkout, so there is nothing to judge; run actions/checkout first"
             ) from None
+        self._git = repository.git
+        self.credentials = Credentials(repository)
 
     def baseline(self, event: Event) -> str:
         """What to compare with: the event's baseline, or else the last tag before this commit.
@@ -52,7 +62,9 @@ class Checkout:
         return found
 
     def named(self, ref: str) -> str:
-        """A baseline that the workflow names, fetched where this checkout lacks it.
+        """A baseline that the workflow names, fetched: what a runner keeps of it may be old.
+
+        Where the remote cannot be asked, what this checkout has of it, which is said.
 
         Args:
             ref: commit, branch or tag.
@@ -60,14 +72,19 @@ class Checkout:
         Raises:
             RevisionError: neither this checkout nor its remote has it.
         """
-        for known in (ref, f"origin/{ref}"):
-            if self._knows(known):
-                return known
         if ref.startswith("-"):
             raise RevisionError(f"'{ref}' is no revision; name a commit, a branch or a tag")
-        self._fetch(
-            ref, self._shallow_or_whole(), "name a commit, a branch or a tag of this repository"
-        )
+        if _COMMIT.fullmatch(ref) and self._knows(ref):
+            return ref
+        mend = "name a commit, a branch or a tag of this repository"
+        try:
+            self._fetch(ref, self._shallow_or_whole(), mend)
+        except RevisionError as error:
+            known = next(filter(self._knows, (f"origin/{ref}", ref)), None)
+            if known is None:
+                raise
+            sys.stderr.write(f"sns-gate: {error}; taken as this checkout has it, {known}\n")
+            return known
         return str(self._git.rev_parse("FETCH_HEAD"))
 
     def fetch(self, event: Event) -> None:
@@ -79,12 +96,13 @@ class Checkout:
         wanted = event.baseline
         if wanted is not None and self._knows(wanted):
             return
-        mend = "give actions/checkout 'fetch-depth: 0'"
+        mend = _DEEPER if self._shallow else _FORCED
         if wanted is None:
             if self._shallow:
                 self._fetch("", ("--unshallow", "--tags"), mend)
         elif wanted.endswith("^1"):
-            self._fetch(wanted.removesuffix("^1"), ("--depth=2", "--no-tags"), mend)
+            depth = ("--depth=2",) if self._shallow else ()  # the merge and what it merged
+            self._fetch(wanted.removesuffix("^1"), (*depth, "--no-tags"), mend)
         else:
             self._fetch(wanted, self._shallow_or_whole(), mend)
 
@@ -101,30 +119,6 @@ class Checkout:
                 f"{str(error.stderr).strip()}; {mend}"
             ) from None
 
-    def drop_credentials(self) -> None:
-        """Forget the token that the checkout keeps for later fetches, wherever it keeps it."""
-        for name, value in self._settings():
-            if _HEADER.fullmatch(name):
-                self._git.config("--local", "--unset-all", name, with_exceptions=False)
-            elif _INCLUDE.fullmatch(name) and "git-credentials" in value:
-                self._git.config("--local", "--unset-all", name, with_exceptions=False)
-                with contextlib.suppress(OSError):
-                    Path(os.path.expandvars(value)).unlink()
-
-    def require_no_credentials(self) -> None:
-        """Refuse to run anybody's code while a token lies beside it.
-
-        Raises:
-            RefusedRun: git would send one from here.
-        """
-        kept = [name for name, _ in self._settings() if _HEADER.fullmatch(name)]
-        if kept:
-            raise RefusedRun(
-                "credentials-persist",
-                f"the checkout still holds a token ({kept[0]}), which the code under test could "
-                f"read, so nothing was run; give actions/checkout 'persist-credentials: false'",
-            )
-
     @property
     def _shallow(self) -> bool:
         return str(self._git.rev_parse("--is-shallow-repository")) == "true"
@@ -133,8 +127,3 @@ class Checkout:
         return bool(
             self._git.rev_parse("--verify", "--quiet", f"{ref}^{{commit}}", with_exceptions=False)
         )
-
-    def _settings(self) -> list[tuple[str, str]]:
-        output = str(self._git.config("--list", "--null", "--includes"))
-        pairs = (entry.partition("\n") for entry in output.split("\0") if entry)
-        return [(name, value) for name, _, value in pairs]

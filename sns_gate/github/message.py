@@ -20,8 +20,9 @@ _LEVELS = {
     Verdict.INCONCLUSIVE: "notice",
 }
 _NO_RESULT = (
-    "### 🔴 There is no result, so this is no pass.\n\nThe job that measures left no file: it "
-    "ended before its check began, was cancelled or was never run. Its log says why"
+    "### 🔴 There is no result, so this is no pass.\n\nThe job that measures left none: it ended "
+    "before its check began, was cancelled, never ran, or what several left does not fit together. "
+    "The log says which"
 )
 
 

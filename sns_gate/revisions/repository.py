@@ -47,7 +47,14 @@ def root_and_branch(folder: Path) -> tuple[Path, str]:
     head = repo.git.rev_parse("--abbrev-ref", "origin/HEAD", with_exceptions=False)
     known = str(head).removeprefix("origin/") if head and head != "origin/HEAD" else ""
     current = repo.git.symbolic_ref("--short", "--quiet", "HEAD", with_exceptions=False)
-    return Path(repo.working_tree_dir).resolve(), known or str(current) or _DEFAULT_BRANCHES[0]
+    usual = next(filter(partial(_has_branch, repo), _DEFAULT_BRANCHES), "")
+    branch = known or usual or str(current) or _DEFAULT_BRANCHES[0]
+    return Path(repo.working_tree_dir).resolve(), branch
+
+
+def _has_branch(repo: git.Repo, name: str) -> bool:
+    refs = (f"refs/remotes/origin/{name}", f"refs/heads/{name}")
+    return any(repo.git.show_ref("--verify", ref, with_exceptions=False) for ref in refs)
 
 
 class Repository:

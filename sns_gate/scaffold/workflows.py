@@ -13,6 +13,8 @@ from sns_gate.errors import UsageError
 
 Visibility = Literal["private", "public"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,30}")
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*")
+_OTHERWISE_READ = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 
 
@@ -106,7 +108,7 @@ def workflows(
 def _values(runners: Sequence[Runner], device: str, branch: str) -> dict[str, str]:
     several = len(runners) > 1
     rows = "".join(
-        f"          - gpu: {runner.name}\n            runner: {_list(runner.labels)}\n"
+        f"          - gpu: {_scalar(runner.name)}\n            runner: {_list(runner.labels)}\n"
         for runner in runners
     )
     names = _list([runner.name for runner in runners])
@@ -114,18 +116,24 @@ def _values(runners: Sequence[Runner], device: str, branch: str) -> dict[str, st
     name = "sns-gate-${{ matrix.gpu }}" if several else "sns-gate"
     return {
         **{key: str(pin) for key, pin in _PINS.items()},
-        "BRANCH": json.dumps(branch) if not _LABEL.fullmatch(branch) else branch,
+        "BRANCH": _scalar(re.sub(r"([+!])", r"\\\1", branch)),
         "MEASURES": matrix if several else "",
         "POSTS": _SEVERAL_POSTS.format(names=names) if several else "",
         "RUNNER": "${{ matrix.runner }}" if several else _list(runners[0].labels),
         "NAME": name,
-        "DEVICE": f"        with:\n          device: {device}\n" if device else "",
+        "DEVICE": f"          device: {device}\n" if device else "",
         "POSTED": f"          name: {name}\n" if several else "",
     }
 
 
 def _list(words: Sequence[str]) -> str:
-    return f"[{', '.join(words)}]"
+    return f"[{', '.join(map(_scalar, words))}]"
+
+
+def _scalar(word: str) -> str:
+    """A word as YAML reads it, never as a number, a date or a truth."""
+    is_plain = _PLAIN.fullmatch(word) and word.lower() not in _OTHERWISE_READ
+    return word if is_plain else json.dumps(word)
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:
