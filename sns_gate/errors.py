@@ -8,6 +8,7 @@ GateError
 ├── NothingCompared      exit 5: there was nothing to compare
 ├── RefusedRun           exit 3: this machine cannot give a verdict now
 │   ├── ClockLockError   a requested operating point could not be established
+│   │   └── ClockRefused  the driver or the helper said no, so that write changed nothing
 │   └── PlaceLost        what a launcher had started is gone
 ├── WorkerError          one worker failed; the session decides what that costs
 │   ├── WorkerDied       the process is gone
@@ -83,6 +84,10 @@ class ClockLockError(RefusedRun, RuntimeError):
 
     def __init__(self, text: str) -> None:
         super().__init__("clock-lock", text)
+
+
+class ClockRefused(ClockLockError):  # noqa: N818 (an answer, as the others here)
+    """The driver or the helper said no, so that write changed nothing."""
 
 
 class PlaceLost(RefusedRun):

@@ -6,6 +6,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -22,7 +23,8 @@ from sns_gate.clocks.supervisor import Supervisor
 from sns_gate.clocks.undo import POWER_READBACK_TOLERANCE_W, undo
 from sns_gate.clocks.writer import ClockWriter, writer_for
 from sns_gate.config import DEFAULT_STATE_DIR
-from sns_gate.errors import ClockLockError
+from sns_gate.errors import ClockLockError, ClockRefused
+from sns_gate.signals import to_its_end
 from sns_gate.telemetry import Gpu, open_gpu, uuid_of
 from sns_gate.tiers import IDLE, LOCK_TOLERANCE_MHZ
 
@@ -120,10 +122,9 @@ class LockedClockPolicy:
         """
         uuid, gpu = self._find()
         self.pinned_sm_mhz = self._snap(gpu)
-        writer = writer_for(uuid, self._helper)
         try:
-            self._write_down(uuid, gpu, self.pinned_sm_mhz)
-            self._pin(writer, gpu, self.pinned_sm_mhz)
+            lifeline = self._write_down(uuid, gpu, self.pinned_sm_mhz)
+            self._pin(writer_for(uuid, self._helper, lifeline), gpu, self.pinned_sm_mhz)
         except BaseException as first:
             # A write may have reached the device; left there it would pin it for everybody after.
             try:
@@ -188,10 +189,13 @@ class LockedClockPolicy:
             steps, key=lambda step: abs(step - self.target_sm_mhz), default=self.target_sm_mhz
         )
 
-    def _write_down(self, uuid: str, gpu: Gpu, sm_mhz: int) -> None:
+    def _write_down(self, uuid: str, gpu: Gpu, sm_mhz: int) -> int:
         """The supervisor first, then the journal that it obeys, before anything is changed.
 
         Whenever this process dies, either nothing is changed or somebody is there to undo it.
+
+        Returns:
+            The supervisor's lifeline: it acts once nobody holds that any more.
         """
         path = journal_path(prepare(self._state_dir), uuid)
         limit_w = gpu.power_limit_w() if self.power_cap_w is not None else None
@@ -215,26 +219,37 @@ class LockedClockPolicy:
         except OSError as error:
             raise ClockLockError(f"{path} cannot be written: {error.strerror}") from None
         self._journal = (path, journal)
+        return self._supervisor.lifeline
 
     def _pin(self, writer: ClockWriter, gpu: Gpu, sm_mhz: int) -> None:
         if self.memory_mhz is not None:
-            writer.lock_memory(self.memory_mhz)
-            self._changed = True
+            self._change(partial(writer.lock_memory, self.memory_mhz))
         if self.power_cap_w is not None:
-            writer.set_power_w(self.power_cap_w)
-            self._changed = True
+            self._change(partial(writer.set_power_w, self.power_cap_w))
             now_w = gpu.power_limit_w()
             if now_w is None or abs(now_w - self.power_cap_w) > POWER_READBACK_TOLERANCE_W:
                 raise ClockLockError(
                     f"requested {self.power_cap_w} W cap, device reports {now_w} W"
                 )
-        writer.lock_sm(sm_mhz)
-        self._changed = True
+        self._change(partial(writer.lock_sm, sm_mhz))
         deadline = time.monotonic() + _READBACK_S
         while not _reads_back(gpu, sm_mhz):
             if time.monotonic() > deadline:
                 raise ClockLockError(f"requested {sm_mhz} MHz, device reports {gpu.sm_mhz()} MHz")
             time.sleep(_POLL_S)
+
+    def _change(self, write: Callable[[], None]) -> None:
+        """Write, and count it as done unless the answer was a refusal.
+
+        A signal or a time limit may come after the device has heard it; a helper that is left
+        running would even write after everything was given back, so a signal waits for it.
+        """
+        before, self._changed = self._changed, True
+        try:
+            to_its_end(write)
+        except ClockRefused:
+            self._changed = before
+            raise
 
 
 def _reads_back(gpu: Gpu, sm_mhz: int) -> bool:

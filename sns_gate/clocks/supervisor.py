@@ -33,6 +33,9 @@ class Supervisor:
         journal: what will stand in it; another's at that path is left alone.
         helper: command of the root-owned helper, None for the usual way.
 
+    Attributes:
+        lifeline: descriptor that keeps it waiting, in whichever process it is open.
+
     Raises:
         ClockLockError: it could not be started.
     """
@@ -42,7 +45,7 @@ class Supervisor:
     ) -> None:
         environment = {k: v for k, v in os.environ.items() if k != _TRACKING}
         command = [sys.executable, "-c", _START, str(path), journal.model_dump_json()]
-        reading, self._lifeline = os.pipe()
+        reading, self.lifeline = os.pipe()
         try:
             starter = subprocess.run(  # noqa: S603 (this package's own module)
                 [*command, *(helper or ())],
@@ -54,18 +57,18 @@ class Supervisor:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            os.close(self._lifeline)
+            os.close(self.lifeline)
             raise ClockLockError(f"the supervisor of the clocks did not start: {error}") from None
         finally:
             os.close(reading)
         if starter.stdout != _READY:
-            os.close(self._lifeline)
+            os.close(self.lifeline)
             raise ClockLockError("the supervisor of the clocks did not start, so none are pinned")
 
     def release(self) -> None:
         """Let it go: without a journal it has nothing to do."""
         with contextlib.suppress(OSError):
-            os.close(self._lifeline)
+            os.close(self.lifeline)
 
 
 def main(arguments: Sequence[str]) -> int:

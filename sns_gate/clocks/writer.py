@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from sns_gate.errors import ClockLockError
+from sns_gate.errors import ClockLockError, ClockRefused
 
 HELPER = Path("/usr/local/sbin/sns-gate-clocks")
 _HELPER_TIMEOUT_S = 30.0
@@ -36,22 +36,26 @@ class ClockWriter(Protocol):
         """Unpin the memory clock."""
 
 
-def writer_for(uuid: str, helper: Sequence[str] | None = None) -> ClockWriter:
+def writer_for(
+    uuid: str, helper: Sequence[str] | None = None, lifeline: int | None = None
+) -> ClockWriter:
     """How this user can change this GPU.
 
     Args:
         uuid: of the GPU.
         helper: command of the helper, None for sudo and its installed place.
+        lifeline: of a supervisor, which is not to act before a helper that this process leaves
+            behind has ended.
 
     Raises:
         ClockLockError: not root, and no helper is installed.
     """
     if helper is not None:
-        return HelperWriter(uuid, helper)
+        return HelperWriter(uuid, helper, lifeline)
     if os.geteuid() == 0:
         return NvmlWriter(uuid)
     if HELPER.is_file():
-        return HelperWriter(uuid, ("sudo", "-n", str(HELPER)))
+        return HelperWriter(uuid, ("sudo", "-n", str(HELPER)), lifeline)
     raise ClockLockError(
         f"only root may change the clocks of {uuid} and no helper is at {HELPER}, so they stay "
         f"as they are; 'sns-gate doctor' prints how to install it"
@@ -95,7 +99,7 @@ class NvmlWriter:
         try:
             getattr(self._library, name)(self._handle, *values)
         except self._library.NVMLError as error:
-            raise ClockLockError(
+            raise ClockRefused(
                 f"the driver refused {name} on {self._uuid}: {error}; 'sns-gate doctor' says what "
                 f"this user may do"
             ) from None
@@ -104,8 +108,10 @@ class NvmlWriter:
 class HelperWriter:
     """Writes through the helper that root has installed."""
 
-    def __init__(self, uuid: str, command: Sequence[str]) -> None:
+    def __init__(self, uuid: str, command: Sequence[str], lifeline: int | None = None) -> None:
         self._uuid, self._command = uuid, tuple(command)
+        # As its input, since sudo closes every other descriptor; nothing is read from it.
+        self._input = subprocess.DEVNULL if lifeline is None else lifeline
 
     def lock_sm(self, mhz: int) -> None:
         """Pin the SM clock."""
@@ -131,12 +137,18 @@ class HelperWriter:
         command = [*self._command, self._uuid, *words]
         try:
             done = subprocess.run(  # noqa: S603 (one UUID and one number)
-                command, capture_output=True, text=True, timeout=_HELPER_TIMEOUT_S, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise ClockLockError(f"{self._command[-1]} could not run: {error}") from None
-        if done.returncode:
+                command, stdin=self._input, capture_output=True, text=True,
+                timeout=_HELPER_TIMEOUT_S, check=False,
+            )  # fmt: skip
+        except OSError as error:
+            raise ClockRefused(f"{self._command[-1]} could not run: {error}") from None
+        except subprocess.TimeoutExpired:
             raise ClockLockError(
+                f"{self._command[-1]} gave no answer to '{' '.join(words)}' in "
+                f"{_HELPER_TIMEOUT_S:.0f} s, so it is not known what it did"
+            ) from None
+        if done.returncode:
+            raise ClockRefused(
                 f"{self._command[-1]} refused '{' '.join(words)}': {done.stderr.strip()}; "
                 f"'sns-gate doctor' prints the line that lets this user run it"
             )
