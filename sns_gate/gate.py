@@ -307,7 +307,7 @@ def _measure_again(run: _Run, one: _Round, cases: int) -> None:
     def do(station: Station, work: tuple[PlannedCase, CaseOutcome]) -> CaseOutcome:
         case, _ = work
         run.progress.case_started(case.id, confirming=True)
-        return station.measure(case, deadlines.next(), run.progress, cases)
+        return station.measure(replace(case, again=True), deadlines.next(), run.progress, cases)
 
     def keep(station: Station, work: tuple[PlannedCase, CaseOutcome], second: CaseOutcome) -> None:
         result = session.confirmed(work[1], second, cases)

@@ -107,3 +107,50 @@ def test_a_killed_gate_takes_its_workers_along_and_the_next_check_sweeps_up(
     assert ran.unchanged("stays[n=1]")
     assert not list(repository.parent.glob("sns-gate-*"))
     assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+def test_a_worker_that_ends_once_while_it_loads_is_replaced_and_named(repository: Path) -> None:
+    once = repository.parent / "once"
+    once.touch()
+    ends = (
+        f"import os\ntry:\n    os.unlink({str(once)!r})\nexcept OSError:\n    pass\n"
+        f"else:\n    os._exit(9)\n"
+    )
+    commit(repository, {"pkg/__init__.py": ends + (repository / "pkg/__init__.py").read_text()})
+    commit(repository, {"README": "the same code"})
+    ran = check(repository)
+    assert ran.code == 0, ran.out + ran.err
+    assert "a worker started in its place did not [worker-restarted]" in ran.out
+
+
+def test_a_side_whose_workers_all_end_between_two_cases_breaks_those_alone(
+    repository: Path,
+) -> None:
+    """Nor can they be started again: each ends soon after it has loaded the code."""
+    gone = repository.parent / "gone"
+    bench = f"""
+        import pathlib, time
+        from sns_gate import benchmark
+        import pkg
+
+        @benchmark(params={{"n": [1, 2, 3]}}, check=False)
+        def f(n):
+            if n == 2:
+                pathlib.Path({str(gone)!r}).touch()
+            return lambda: time.sleep(0.001 * pkg.ONE)
+    """
+    commit(repository, {"benchmarks/bench_work.py": bench, "pkg/__init__.py": "ONE = 1\n"})
+    commit(repository, {"pkg/__init__.py": f"""
+        import os, threading, time
+        ONE = 1
+        def end():
+            while not os.path.exists({str(gone)!r}):
+                time.sleep(0.01)
+            time.sleep(0.2)
+            os._exit(9)
+        threading.Thread(target=end, daemon=True).start()
+    """})  # fmt: skip
+    ran = check(repository)
+    assert ran.code == 1, ran.out + ran.err
+    assert list(ran.verdicts.values()) == ["unchanged", "broken", "broken"]
+    assert ran.case("f[n=3]").broken_sides == ("candidate",)

@@ -42,7 +42,7 @@ class LocalStation:
     @property
     def loaded(self) -> Mapping[Side, protocol.Loaded | None]:
         """What a worker of each side has loaded."""
-        return {side: self.pool.workers(side)[0].loaded for side in SIDES}
+        return {side: self.pool.first(side).loaded for side in SIDES}
 
     @property
     def disclosures(self) -> Sequence[Reason]:

@@ -20,6 +20,7 @@ from sns_gate.session import (
     Observer,
     PlannedCase,
     Progress,
+    broken_by,
     measure_case,
     refuse_code,
     refuse_unlike,
@@ -82,6 +83,8 @@ class Machine:
     ) -> CaseOutcome:
         """One case, with workers in the place of lost ones, refused unless both sides' code ran.
 
+        Where a side's workers cannot be had any more, the case is broken by that side.
+
         Args:
             case: to measure.
             pool: of its workers.
@@ -89,6 +92,23 @@ class Machine:
             progress: hears of each block.
             cases: in the check.
         """
+        start = time.monotonic()
+        try:
+            return self._measured(case, pool, deadline_s, progress, cases)
+        except WorkerError as error:
+            if pool.closed:
+                raise
+            broken = broken_by(error)
+        return summarise(case, broken, self._expected(pool, cases), time.monotonic() - start)
+
+    def _measured(
+        self,
+        case: PlannedCase,
+        pool: WorkerPool,
+        deadline_s: float,
+        progress: Progress,
+        cases: int,
+    ) -> CaseOutcome:
         start = time.monotonic()
         pool.revive()
         benchmark = case.spec.id.partition("[")[0]
@@ -99,7 +119,7 @@ class Machine:
             precision=self._settings.precision_for(case.tolerance),
             placements=self._settings.placements,
             device=self._device.name,
-            seed=self._settings.seed,
+            seed=case.seed(self._settings.seed),
             setup_timeout_s=self._settings.timeout,
             deadline_s=deadline_s,
             timer_step_ns=self._timer_step_ns,
@@ -157,7 +177,7 @@ class Machine:
 
     def fingerprint(self, side: Side, pool: WorkerPool) -> EnvironmentFingerprint:
         """A side's toolchain on this device."""
-        loaded = pool.workers(side)[0].loaded
+        loaded = pool.first(side).loaded
         return fingerprint(loaded.fingerprint if loaded else {}, self._gpu)
 
 

@@ -10,6 +10,7 @@ from sns_gate.session.measuring import (
     Measured,
     Progress,
     Standing,
+    broken_by,
     measure_case,
 )
 from sns_gate.session.roster import PlannedCase, Policy, Roster, agree, outputs_asked
@@ -40,6 +41,7 @@ __all__ = [
     "Standing",
     "Worker",
     "agree",
+    "broken_by",
     "confirmed",
     "explain_case",
     "measure_case",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from sns_gate import protocol
-from sns_gate.errors import CallRaised, WorkerError
+from sns_gate.errors import CallRaised, WorkerDied, WorkerError
 from sns_gate.protocol import Calibrated, Recipe
 from sns_gate.session.blocks import (
     PAIRS,
@@ -174,13 +174,13 @@ def measure_case(
         texts = (_reason(error.baseline), _reason(error.candidate))
         return BrokenCase(SIDES, texts)
     except WorkerError as error:
-        side = _side_of(error, sides)
-        return BrokenCase((side,), (_reason(error),))
+        return broken_by(error)
 
 
-def _side_of(error: WorkerError, sides: Mapping[Side, Sequence[Worker]]) -> Side:
-    baseline = [worker.name for worker in sides["baseline"]]
-    return "baseline" if error.worker in baseline else "candidate"
+def broken_by(error: WorkerError) -> BrokenCase:
+    """A case that a worker's side has broken."""
+    side: Side = "baseline" if error.worker.startswith("baseline") else "candidate"
+    return BrokenCase((side,), (_reason(error),))
 
 
 @dataclass(frozen=True)
@@ -261,6 +261,14 @@ def _changed(baseline: Calibrated, candidate: Calibrated) -> Iterator[Reason]:
 
 
 def _firsts(workers: Callable[[Side], Sequence[Worker]]) -> tuple[Worker, Worker]:
+    """The first living worker of each side.
+
+    Raises:
+        WorkerDied: a side has none.
+    """
+    for side in SIDES:
+        if not workers(side):
+            raise WorkerDied(f"{side} worker 0", f"every worker of the {side} has ended")
     return workers("baseline")[0], workers("candidate")[0]
 
 

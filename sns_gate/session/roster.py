@@ -10,6 +10,7 @@ from pathlib import Path
 from sns_gate.discovery import repeated_ids
 from sns_gate.errors import UsageError
 from sns_gate.protocol import CaseSpec, Loaded, LoadFailure
+from sns_gate.session.blocks import stable_seed
 from sns_gate.types import CHECKED, SIDES, CaseResult, OutputCheck, Reason, Side, Verdict
 
 
@@ -27,6 +28,7 @@ class PlannedCase:
         outputs: whether and how both sides' outputs are compared.
         memory_tolerance: largest increase in peak memory to let pass, None for any.
         against: name of a further baseline that this compares with, empty for the check's own.
+        again: it is measured a second time, on other data at other addresses.
     """
 
     spec: CaseSpec
@@ -38,6 +40,11 @@ class PlannedCase:
     outputs: OutputCheck = CHECKED
     memory_tolerance: float | None = None
     against: str = ""
+    again: bool = False
+
+    def seed(self, of_check: int) -> int:
+        """The seed of its data and addresses; what they do to a time must not come back by it."""
+        return stable_seed(of_check, "again") if self.again else of_check
 
     @property
     def id(self) -> str:

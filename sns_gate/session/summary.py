@@ -251,12 +251,19 @@ def refuse_code(outcome: CaseOutcome, silent: Sequence[Side]) -> CaseOutcome:
 def confirmed(first: CaseOutcome, second: CaseOutcome, cases: int) -> CaseResult:
     """Judge a case that was about to be called slower by its second, independent measurement.
 
+    What the candidate does wrong there counts as it would have the first time, or a slowdown could
+    be hidden by failing once it has been seen.
+
     Args:
         first: the measurement that called it slower.
         second: the one in newly started processes.
         cases: number of cases in the check.
     """
     screening, again = _measurement(first), second.result
+    own = again.verdict is Verdict.BROKEN and again.broken_sides == ("candidate",)
+    doubted = again.verdict is Verdict.REFUSED and again.tier is not MeasurementTier.C
+    if own or again.verdict is Verdict.WRONG or (doubted and second.estimate is not None):
+        return _with(again, screening=screening)
     if second.estimate is None or again.tier is MeasurementTier.C or screening is None:
         return unconfirmed(first, again.reasons)
     speedup = shown_speedup(second.estimate, confirmation_level(cases))

@@ -35,6 +35,7 @@ class WorkerPool:
     Attributes:
         processes: workers a side that there should be.
         disclosures: what a reader should know of how they started.
+        closed: none is started any more.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class WorkerPool:
         self._timeout_s = start_timeout_s
         self._workers: dict[Side, list[WorkerProcess]] = {side: [] for side in SIDES}
         self.disclosures: list[Reason] = []
-        self._closed = False
+        self.closed = False
 
     def __enter__(self) -> Self:
         """Start every worker at once and wait until all have loaded the benchmarks.
@@ -75,18 +76,33 @@ class WorkerPool:
         """The living workers of a side, by index."""
         return [worker for worker in self._workers[side] if worker.alive]
 
+    def first(self, side: Side) -> WorkerProcess:
+        """The living worker of a side that has the lowest index.
+
+        Raises:
+            WorkerDied: none is left.
+        """
+        living = self.workers(side)
+        if not living:
+            raise WorkerDied(f"{side} worker 0", f"every worker of the {side} has ended")
+        return living[0]
+
     def pids(self) -> list[int]:
         """The process ids of all living workers."""
         return [worker.pid for side in SIDES for worker in self.workers(side)]
 
-    def revive(self) -> None:
-        """Start a new worker in the place of each that was lost; as ``__enter__``."""
+    def revive(self, *, again: bool = False) -> None:
+        """Start a new worker in the place of each that was lost; as ``__enter__``.
+
+        Args:
+            again: whether one was lost by starting already, so that another loss is an error.
+        """
         for side in SIDES:
             for worker in self._workers[side]:
                 if worker.alive and worker.out_of_step:
                     worker.kill()
             self._workers[side] = self.workers(side)
-        self._fill()
+        self._fill(again=again)
 
     def prove(self) -> dict[Side, tuple[str, ...]]:
         """Files of each side's own code that every one of its workers has loaded.
@@ -113,13 +129,13 @@ class WorkerPool:
 
     def close(self) -> None:
         """Kill every worker and its descendants; none is started after that."""
-        self._closed = True
+        self.closed = True
         for side in SIDES:
             for worker in self._workers[side]:
                 worker.kill()
 
-    def _fill(self) -> None:
-        if self._closed:
+    def _fill(self, *, again: bool = False) -> None:
+        if self.closed:
             raise WorkerError("the workers", "were ended while more of them were wanted")
         started: list[WorkerProcess] = []
         for side in SIDES:
@@ -134,10 +150,16 @@ class WorkerPool:
         except WorkerDied as error:
             raise self._unready(error) from None
         lost = self._load([worker for worker in started if worker.alive])
-        if lost:
-            for side, death in lost.items():
-                self._find_killers(side, death)
-            self.revive()
+        if not lost:
+            return
+        found = [side for side in lost if self._find_killers(side)]
+        chance = [death for side, death in lost.items() if side not in found]
+        if chance and again:
+            raise chance[0]
+        for death in chance:
+            text = f"{death}; a worker started in its place did not"
+            self.disclosures.append(Reason(code="worker-restarted", text=text))
+        self.revive(again=bool(chance))
 
     def _load(self, workers: Sequence[WorkerProcess]) -> dict[Side, WorkerError]:
         """Have the benchmarks loaded by all at once; the sides of which a worker was lost."""
@@ -163,12 +185,8 @@ class WorkerPool:
                 text = f"taken out of the {side}'s workers, as it serves other code: {what}"
                 self.disclosures.append(Reason(code="import-removed", text=text))
 
-    def _find_killers(self, side: Side, error: WorkerError) -> None:
-        """Set the benchmark files aside that end a worker which loads them.
-
-        Raises:
-            WorkerError: none of them does it alone.
-        """
+    def _find_killers(self, side: Side) -> bool:
+        """Set the benchmark files aside that end a worker which loads them; whether any does."""
         launch = self._launches[side]
         killers, left = [], list(zip(launch.load.files, launch.load.fallbacks, strict=True))
         for file, fallback in left:
@@ -182,7 +200,7 @@ class WorkerPool:
             finally:
                 probe.kill()
         if not killers:
-            raise error
+            return False
         dead = {failure.file for failure in killers}
         kept = [(file, fallback) for file, fallback in left if file not in dead]
         load = replace(
@@ -190,6 +208,7 @@ class WorkerPool:
         )
         self._launches[side] = replace(launch, load=load)
         self._set_aside[side] = (*self._set_aside[side], *killers)
+        return True
 
     def _open(self, started: list[WorkerProcess]) -> None:
         lost: list[WorkerError] = []
