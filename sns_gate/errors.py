@@ -134,9 +134,13 @@ class WorkerHung(WorkerError):  # noqa: N818 (says what happened)
 
 
 class CallRaised(WorkerError):  # noqa: N818 (says what happened)
-    """The code under test raised; the worker lives on."""
+    """The code under test raised; the worker lives on, unless that was fatal to it."""
 
     code = "raised"
+
+    def __init__(self, worker: str, text: str, traceback: str = "", *, fatal: bool = False) -> None:
+        super().__init__(worker, text, traceback)
+        self.fatal = fatal
 
 
 class Terminated(BaseException):

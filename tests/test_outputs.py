@@ -38,7 +38,8 @@ class Returning:
     spoil: Callable[[Path], None] = lambda _: None
     index: int = 0
     name: str = "worker 0"
-    reached: str = "the same"
+    reached: tuple[str, ...] = ("the same",)
+    not_renewed: int = 0
     most_bytes: int = 256 << 20
     written: list[int] = field(default_factory=list)
 
@@ -50,7 +51,7 @@ class Returning:
 
     def receive(self, expected: type[_R], timeout_s: float) -> _R:
         del timeout_s
-        found: Reply = OutputWritten(0, self.reached)
+        found: Reply = OutputWritten(0, self.reached, 1, self.not_renewed)
         assert isinstance(found, expected)
         return found
 

@@ -96,12 +96,16 @@ class OutputWritten:
 
     Attributes:
         size_bytes: of its arrays.
-        reached: digest of the arrays that the callable held before its first call there, and that
-            can be renewed; empty where it held none.
+        reached: digests of the arrays that the callable held before its first call there, and that
+            can be renewed, where that was asked.
+        renewed: how many of them were for this call.
+        not_renewed: how many of them could not be, though that was asked.
     """
 
     size_bytes: int
-    reached: str = ""
+    reached: tuple[str, ...] = ()
+    renewed: int = 0
+    not_renewed: int = 0
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,8 @@ class WriteOutput:
     Attributes:
         stem: path without an ending.
         seed: of random generators.
-        renew: put other values into the inputs before, in place.
+        reach: tell which arrays the callable holds, before the call.
+        renew: digests of those to put other values into before, in place; empty for none.
         poison: call it once before and overwrite the arrays that it returned.
         again: write what the last call returned, without another one.
         key: of digests that stand for the elements, which are not written; None to write them.
@@ -92,7 +93,8 @@ class WriteOutput:
 
     stem: str
     seed: int
-    renew: bool = False
+    reach: bool = False
+    renew: tuple[str, ...] = ()
     poison: bool = False
     again: bool = False
     key: int | None = None

@@ -25,7 +25,7 @@ from sns_gate.session.blocks import (
 )
 from sns_gate.session.consistency import doubtful
 from sns_gate.session.modes import two_speeds
-from sns_gate.session.outputs import Compared, compare_outputs, kept_answer
+from sns_gate.session.outputs import Compared, LostByRenewal, compare_outputs, kept_answer
 from sns_gate.session.recipe import choose_recipe
 from sns_gate.session.stopping import StoppingRule, pairs_of_next
 from sns_gate.stats import Estimate
@@ -224,10 +224,11 @@ def _first_calls(pair: tuple[Worker, Worker], run: CaseRun, placement: int) -> C
     spot = Spot(run.case, placement, 0, run.seed)
     place_both(pair, spot, None, run.setup_timeout_s, warm_up=False)
     seed = stable_seed(run.seed, run.case, placement)
-    compared = compare_outputs(pair, run.outputs, seed, run.setup_timeout_s)
-    if placement >= _UNSEEN and run.outputs.poison and compared.wrong is None:
+    unseen = placement >= _UNSEEN
+    compared = compare_outputs(pair, run.outputs, seed, run.setup_timeout_s, reach=unseen)
+    if unseen and run.outputs.poison and compared.wrong is None:
         compared = compare_outputs(pair, run.outputs, seed, run.setup_timeout_s, poison=True)
-    if placement >= _UNSEEN and compared.wrong is None:
+    if unseen and compared.wrong is None:
         kept = kept_answer(pair, seed, run.setup_timeout_s)
         compared = replace(compared, wrong=kept)
     for worker in pair:
@@ -239,13 +240,23 @@ def _after(pair: tuple[Worker, Worker], run: CaseRun) -> Compared:
     """Once more on data that neither side has seen: what was kept of earlier calls is of no use."""
     compared = Compared()
     for number in range(_UNSEEN_TIMES if run.outputs.wanted else 0):
-        compared = _first_calls(pair, run, _UNSEEN + number)
+        try:
+            compared = _first_calls(pair, run, _UNSEEN + number)
+        except LostByRenewal:  # what the call returned until then was the same
+            _release_who_is_left(pair, run)
+            break
         if compared.wrong is not None:
             break
     if compared.wrong is None:
         return compared
     text = f"after it was timed, on other data, {compared.wrong.text}"
     return replace(compared, wrong=compared.wrong.model_copy(update={"text": text}))
+
+
+def _release_who_is_left(pair: tuple[Worker, Worker], run: CaseRun) -> None:
+    for worker in pair:
+        with contextlib.suppress(WorkerError):
+            worker.ask(protocol.Release(), protocol.Released, run.setup_timeout_s)
 
 
 def _changed(baseline: Calibrated, candidate: Calibrated) -> Iterator[Reason]:

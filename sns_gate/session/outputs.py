@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import secrets
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sns_gate import protocol
-from sns_gate.errors import CallRaised
+from sns_gate.errors import CallRaised, WorkerError
 from sns_gate.session.blocks import Worker, receive_both
 from sns_gate.session.returned import NARROW_STARTS, Node, Output
 from sns_gate.temporary import own_prefix
@@ -41,6 +42,8 @@ _KEY_BITS = 63
 #: So many times what the same answer may differ by is another answer.
 _CLEARLY = 10.0
 #: Of an answer, that show whether it follows its inputs.
+#: How much longer a call may take on values that it does not expect.
+_LONGER, _GRACE_S = 10.0, 10.0
 _SAMPLE_BYTES = 1 << 20
 _SMALL, _FAR, _LOOKED_AT = 0.01, 10.0, 1 << 20
 
@@ -67,6 +70,7 @@ def compare_outputs(
     timeout_s: float,
     *,
     poison: bool = False,
+    reach: bool = False,
 ) -> Compared:
     """Have both sides call the placed case once more, seeded alike, and compare what they return.
 
@@ -79,6 +83,7 @@ def compare_outputs(
         seed: for random generators.
         timeout_s: for one call and writing what it returned.
         poison: whether what both returned is overwritten before they are called once more.
+        reach: whether they look which arrays they hold, for ``kept_answer``.
 
     Raises:
         WorkerError: a call failed, or a worker wrote nothing that can be read.
@@ -87,7 +92,7 @@ def compare_outputs(
         text = "its benchmark asks that outputs are not compared, so faster may be wrong"
         return Compared(notes=(Reason(code="outputs-unchecked", text=text),))
     with _folder_for(pair) as folder:
-        request = protocol.WriteOutput("", seed, poison=poison)
+        request = protocol.WriteOutput("", seed, poison=poison, reach=reach)
         if check.own:
             return _judged(pair[0], _written(pair, folder, request, timeout_s), timeout_s)
         keyed = replace(request, key=secrets.randbits(_KEY_BITS))
@@ -98,14 +103,20 @@ def compare_outputs(
         return _compared(baseline, candidate, check)
 
 
+class LostByRenewal(Exception):  # noqa: N818 (what happened)
+    """A worker is gone that was given values which its code does not expect."""
+
+
 def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Reason | None:
     """Whether the candidate's answer stays what it was where its inputs get other values.
 
     The baseline's answer has to change with them, so work that does not depend on them is no cheat.
     The candidate's change is by more than what is not the same twice, such as a sum in whatever
-    order, and the baseline's by far more. Where not the same arrays can be reached on both sides,
-    as in an object of the candidate's own, unlike inputs are renewed and the answers say nothing;
-    nor do they where a call cannot work on what it is given.
+    order, and the baseline's by far more. The arrays that both sides hold alike are renewed. Where
+    there are none, as in an object of the candidate's own, or not the same could be written to, the
+    answers say nothing; nor do they where a call cannot work on what it is given.
+
+    Both sides have told before which arrays they hold, by ``compare_outputs`` with ``reach``.
 
     Args:
         pair: the baseline's and the candidate's worker, with the case in place.
@@ -114,16 +125,26 @@ def kept_answer(pair: tuple[Worker, Worker], seed: int, timeout_s: float) -> Rea
 
     Raises:
         WorkerError: as ``compare_outputs``.
+        LostByRenewal: a worker ended or hung on such values, which no fault of its code follows
+            from.
     """
     with _folder_for(pair) as folder:
         few = protocol.WriteOutput("-before", seed, most_bytes=_SAMPLE_BYTES)
+        start_s = time.monotonic()
         before = _written(pair, folder, few, timeout_s)
-        renewed = replace(few, stem="-after", renew=True)
-        try:
-            after = _written(pair, folder, renewed, timeout_s)
-        except CallRaised:  # such values are none that it can work on
+        limit_s = min(timeout_s, _LONGER * (time.monotonic() - start_s) + _GRACE_S)
+        # A buffer for what is computed holds whatever was there before, and not the same twice.
+        shared = tuple(sorted(set(before[0].reached) & set(before[1].reached)))
+        if not shared:
             return None
-        if not after[0].reached or after[0].reached != after[1].reached:
+        renewed = replace(few, stem="-after", renew=shared)
+        try:
+            after = _written(pair, folder, renewed, limit_s)
+        except WorkerError as error:  # such values are none that it can work on
+            if isinstance(error, CallRaised) and not error.fatal:
+                return None
+            raise LostByRenewal from None
+        if not (after[0].renewed and after[1].renewed):
             return None
         baseline, candidate = (
             _compared(one, other, CHECKED, slack=slack).wrong is not None
@@ -160,7 +181,7 @@ def _written(
         worker.send(replace(request, stem=str(stem)))
     replies = receive_both(pair, protocol.OutputWritten, timeout_s)
     baseline, candidate = (
-        Output.read(stem, worker, reply.reached)
+        Output.read(stem, worker, reply)
         for stem, worker, reply in zip(stems, pair, replies, strict=True)
     )
     return baseline, candidate

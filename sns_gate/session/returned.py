@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from sns_gate.errors import WorkerDied
+from sns_gate.protocol import OutputWritten
 from sns_gate.session.blocks import Worker
 from sns_gate.types import Record
 
@@ -56,10 +57,11 @@ class Output:
     tree: Node
     data: Path
     worker: str
-    reached: str
+    reached: tuple[str, ...]
+    renewed: bool
 
     @classmethod
-    def read(cls, stem: Path, worker: Worker, reached: str) -> Output:
+    def read(cls, stem: Path, worker: Worker, reply: OutputWritten) -> Output:
         """What a worker wrote under a stem.
 
         Raises:
@@ -74,7 +76,9 @@ class Output:
             tree = Node.model_validate_json(text)
         except (OSError, ValidationError, RecursionError):
             raise WorkerDied(worker.name, "wrote no output that can be read") from None
-        return cls(tree, stem.with_suffix(".bin"), worker.name, reached)
+        return cls(
+            tree, stem.with_suffix(".bin"), worker.name, reply.reached, reply.not_renewed == 0
+        )
 
     def array(self, node: Node) -> NDArray[np.generic]:
         """The elements of an array, flat, read as they are needed."""

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 from sns_gate.worker.digests import digest_array, digest_tensor
@@ -26,44 +26,61 @@ _MOVED_SHARE = 0.02
 
 
 @contextlib.contextmanager
-def renewed(call: Callable[[], object]) -> Iterator[int]:
-    """Roll the inner elements of every array and list of numbers that a callable holds, in place.
+def renewed(call: Callable[[], object], wanted: Container[int]) -> Iterator[tuple[int, int]]:
+    """Roll the inner elements of arrays and lists of numbers that a callable holds, in place.
 
     One of them is put in another's place too, so that a sum changes as well as an order. In the end
     all is as it was, since other cases may share it.
 
     The values stay of their kind, and an array's version does not move. What a callable reaches by
-    its closure, its defaults and its bound arguments is found; how many there were is yielded.
+    its closure, its defaults and its bound arguments is found. Yielded is how many were rolled, and
+    how many could not be: read-only ones, or where there is no room.
+
+    Args:
+        call: the callable.
+        wanted: ids of those that are meant, as ``reachable`` names them.
     """
     back: list[Callable[[], object]] = []
-    count = 0
+    rolled = failed = 0
     try:
-        for value in _held(call, set(), 0):
-            if count >= _MOST:
-                break
-            with contextlib.suppress(Exception):  # read-only, of another layout: then it stays
-                count += _rolled(value, back)
-        yield count
+        with _writing():
+            for value in _held(call, set(), 0):
+                try:
+                    rolled += _rolled(value, back) if id(value) in wanted else 0
+                except Exception:  # noqa: BLE001 (whatever a user's library says no with)
+                    failed += 1
+        yield rolled, failed
     finally:
-        for undo in reversed(back):
-            with contextlib.suppress(Exception):
-                undo()
+        with _writing():
+            for undo in reversed(back):
+                with contextlib.suppress(Exception):
+                    undo()
 
 
-def reachable(call: Callable[[], object]) -> str:
-    """A digest of the arrays and lists of numbers that a callable holds and that can be renewed.
+def _writing() -> contextlib.AbstractContextManager[object]:
+    """A context in which a tensor that was made for inference can be written to as any other.
 
-    Equal ones on both sides mean that the same is renewed. Empty where there is none.
+    Elsewhere a write to one raises, and only after it has been done.
     """
-    found: list[str] = []
+    torch = sys.modules.get("torch")
+    found: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    return found if torch is None else torch.inference_mode()
+
+
+def reachable(call: Callable[[], object]) -> dict[int, str]:
+    """Digests by id of the arrays and lists of numbers that a callable holds and can be renewed.
+
+    Equal ones on both sides are the same input; a buffer for what is computed is none.
+    """
+    found: dict[int, str] = {}
     for value in _held(call, set(), 0):
         if len(found) >= _MOST:
             break
         with contextlib.suppress(Exception):
-            found.extend([_digest(value)] if _can_roll(value) else [])
-    return (
-        hashlib.blake2b(repr(sorted(found)).encode(), digest_size=16).hexdigest() if found else ""
-    )
+            if _can_roll(value):
+                text = _digest(value).encode()
+                found[id(value)] = hashlib.blake2b(text, digest_size=16).hexdigest()
+    return found
 
 
 def _digest(value: Any) -> str:  # noqa: ANN401 (of the user's libraries)
@@ -72,11 +89,14 @@ def _digest(value: Any) -> str:  # noqa: ANN401 (of the user's libraries)
         return repr(value[:_MOST])
     shape = (str(value.dtype), tuple(value.shape))
     if torch is not None and isinstance(value, torch.Tensor):
-        # In the order of its memory, so that one of other strides need not be copied.
-        order = sorted(range(value.dim()), key=lambda at: -value.stride(at))
-        dense = value.detach().permute(order).reshape(-1)
-        return f"{shape}{order}{digest_tensor(dense, _KEY)}"
+        dense = _in_memory_order(value.detach())
+        return f"{shape}{dense.stride()}{digest_tensor(dense.reshape(-1), _KEY)}"
     return f"{shape}{digest_array(value.reshape(-1), _KEY)}"
+
+
+def _in_memory_order(tensor: Any) -> Any:  # noqa: ANN401 (of the user's libraries)
+    """A view whose elements come as they lie, so that one of other strides need not be copied."""
+    return tensor.permute(sorted(range(tensor.dim()), key=lambda at: -tensor.stride(at)))
 
 
 def snapshot(call: Callable[[], object]) -> list[list[float]]:
@@ -166,7 +186,7 @@ def _rolled(value: Any, back: list[Callable[[], object]]) -> int:  # noqa: ANN40
         return 0
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(value, torch.Tensor):
-        data = value.data
+        data = _in_memory_order(value.data)
         # Elements of 8 bits and less have few operators, and bytes have all.
         data = data.view(torch.uint8) if data.element_size() == 1 else data
         _roll(data, data.is_contiguous(), (torch.roll, torch.clone), back)

@@ -62,7 +62,7 @@ class Workbench:
         self._cases: dict[str, discovery.Case] = {}
         self._calls: list[Callable[[], object]] = []
         self._input_bytes = 0
-        self._reached: str | None = None
+        self._reached: dict[int, str] = {}
         self._made: list[object] = []
         self._as_reference = False
         self._tuned: set[str] = set()
@@ -132,7 +132,7 @@ class Workbench:
         if self._calls:  # a request before this one failed half-way
             self._drop()
             timer.end()
-        self._placed, self._reached = request.case, None
+        self._placed, self._reached = request.case, {}
         timer.begin(request.padding_seed)
         before = timer.allocated_bytes()
         for _ in range(recipe.copies):
@@ -177,19 +177,21 @@ class Workbench:
 
     def write_output(self, request: WriteOutput) -> OutputWritten:
         """Call the placed case once more and write what it returns, for another to compare."""
-        if self._reached is None:
+        if request.reach:
             self._reached = reachable(self._calls[0])
-        with renewed(self._calls[0]) if request.renew else nullcontext():
-            return self._written(request)
+        wanted = {id_ for id_, digest in self._reached.items() if digest in request.renew}
+        with renewed(self._calls[0], wanted) if wanted else nullcontext((0, 0)) as counts:
+            return self._written(request, counts)
 
-    def _written(self, request: WriteOutput) -> OutputWritten:
+    def _written(self, request: WriteOutput, renewed: tuple[int, int]) -> OutputWritten:
         if not request.again or not self._made:
             self._made = []
             self._made = [self._called(request.seed)]
         if request.poison:
             overwrite(self._made.pop())
             self._made = [self._called(request.seed)]
-        return OutputWritten(write_output(self._made[0], request), self._reached or "")
+        size_bytes = write_output(self._made[0], request)
+        return OutputWritten(size_bytes, tuple(self._reached.values()), *renewed)
 
     def judge_outputs(self, request: JudgeOutputs) -> OutputsJudged:
         """Have the placed case's own comparator judge what both sides wrote."""

@@ -100,6 +100,7 @@ class WorkerProcess:
         self._buffer = bytearray()
         self._account = launch.account
         self._ended = False
+        self._ended_by: Failed | None = None
         self._asked_s = time.monotonic()
         self.pending = 0
         with self._log.open("wb") as log:
@@ -173,8 +174,9 @@ class WorkerProcess:
         self.pending -= 1
         if isinstance(reply, Failed):
             if reply.fatal:
+                self._ended_by = reply
                 self.kill()
-            raise CallRaised(self.name, reply.error, reply.traceback)
+            raise CallRaised(self.name, reply.error, reply.traceback, fatal=reply.fatal)
         if not isinstance(reply, expected):
             self.kill()
             raise WorkerDied(
@@ -272,6 +274,9 @@ class WorkerProcess:
             self._process.wait(1)
         code = self._process.poll()
         self.kill()
+        if self._ended_by is not None:
+            text = f"was ended, as it was of no more use after this: {self._ended_by.error}"
+            return WorkerDied(self.name, text, self._ended_by.traceback)
         if code is None:
             return WorkerDied(self.name, "closed its pipe", self.log_tail())
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
