@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from studies.launches import own_path
 from studies.machine import describe
 
 COMMITS, BROKEN = 64, 3
@@ -57,13 +58,18 @@ _FOUND = re.compile(r"^(\w+) step (\d+) made case0 slower\.$", re.MULTILINE)
 
 
 def main() -> None:
-    """Run both kinds and keep each outcome."""
+    """Run all kinds and keep each outcome beside those that the file holds."""
     file = Path(sys.argv[1])
     counts = [int(text) for text in sys.argv[2:]] or [RECORDED, LIVE]
     kept: dict[str, Any] = {"machine": describe(), "commits": COMMITS, "broken": BROKEN, "runs": []}
+    if file.exists():
+        kept["runs"] = json.loads(file.read_text(encoding="utf-8"))["runs"]
+    there = {(one["kind"], one["seed"]) for one in kept["runs"]}
     kinds = {"recorded": _recorded, "live": _live, "gpu": _on_gpu}
     for (kind, run), count in zip(kinds.items(), counts, strict=False):
         for seed in range(count):
+            if (kind, seed) in there:
+                continue
             with tempfile.TemporaryDirectory() as folder:
                 kept["runs"].append({"kind": kind, "seed": seed, **run(Path(folder), seed)})
             print(kept["runs"][-1], flush=True)
@@ -132,7 +138,7 @@ def _run(
     done = subprocess.run(
         [sys.executable, "-m", "sns_gate", "bisect", f"HEAD~{COMMITS}", "HEAD", "--case", "case0",
          "--state", str(folder / "state.json"), "--seed", str(seed), *options],
-        cwd=repository, env={**os.environ, **variables}, capture_output=True,
+        cwd=repository, env={**os.environ, "PYTHONPATH": own_path(), **variables}, capture_output=True,
         text=True, check=False,
     )  # fmt: skip
     said = _FOUND.search(done.stdout)

@@ -56,7 +56,7 @@ def add(name: str, result: Path) -> None:
     """Put a result's launches, or its kernels, beside those that are kept.
 
     Raises:
-        SystemExit: it was measured on another kind of machine, or holds neither.
+        SystemExit: it was measured on another kind of machine, or holds nothing of that kind.
     """
     kept, found = (json.loads(path.read_text(encoding="utf-8")) for path in (DATA / name, result))
     machines = [data["machine"].rpartition(", ")[0] for data in (kept, found)]  # without the date
@@ -64,10 +64,12 @@ def add(name: str, result: Path) -> None:
         raise SystemExit(f"{result} is of '{machines[1]}', and {name} of '{machines[0]}'")
     if "launches" in kept:
         kept["launches"] += found["launches"]
+    elif "runs" in kept:
+        kept["runs"] += found["runs"]
     elif "kernels" in kept:
         kept["kernels"] |= found["kernels"]
     else:
-        raise SystemExit(f"{name} has neither launches nor kernels, so nothing can stand beside")
+        raise SystemExit(f"{name} has no launches, runs or kernels, so nothing can stand beside")
     (DATA / name).write_text(json.dumps(kept) + "\n", encoding="utf-8")
 
 

@@ -34,7 +34,7 @@ def launch(benchmarks: str, extra: int, *options: str) -> dict[str, Any]:
                    "--explain", "none"]  # fmt: skip
         done = subprocess.run(
             [*command, "--candidate", "HEAD", "--benchmarks", benchmarks, *options],
-            cwd=folder, env=os.environ | {"PYTHONPATH": _path()}, check=False, text=True,
+            cwd=folder, env=os.environ | {"PYTHONPATH": own_path()}, check=False, text=True,
             capture_output=True,
         )  # fmt: skip
         result = folder / "result.json"
@@ -64,7 +64,8 @@ def add_launches(
         print(round(found["seconds"]), "s", say(found), flush=True)
 
 
-def _path() -> str:
+def own_path() -> str:
+    """Where programs that a study starts find this package, installed or not."""
     root = str(ZOO.parents[1])
     return os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
 

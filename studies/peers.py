@@ -97,10 +97,17 @@ WAYS: dict[str, Callable[[Call, Call], Found]] = {
 
 
 def run(file: Path, rounds: int) -> None:
-    """All ways over all kernels, then whole checks of the same kernels, saved after each."""
-    kernels: dict[str, dict[str, Any]] = {}
-    kept = {"machine": describe(), "kernels": kernels}
+    """All ways over all kernels, then whole checks of the same kernels, saved after each.
+
+    What the file holds of this kind of machine already is not measured again.
+    """
+    kept: dict[str, Any] = {"machine": describe(), "kernels": {}, "checks": 0}
+    if file.exists():
+        kept |= json.loads(file.read_text(encoding="utf-8"))
+    kernels: dict[str, dict[str, Any]] = kept["kernels"]
     for name in KERNELS:
+        if name in kernels:
+            continue
         # In another process, so that this one does not hold the GPU while checks run.
         done = subprocess.run(
             [sys.executable, "-m", "studies.peers", name, str(rounds)],
@@ -112,8 +119,9 @@ def run(file: Path, rounds: int) -> None:
         file.write_text(json.dumps(kept) + "\n", encoding="utf-8")
         print(name, {way: len(_missed(ways[way]["found"])) for way in ways}, flush=True)
     chosen = [word for stem in _IN_ZOO.values() for word in ("--filter", _pattern(stem))]
-    for number in range(_CHECKS):
+    for number in range(kept["checks"], _CHECKS):
         _add_check(kernels, launch("same", 0, "--seed", str(number), *chosen))
+        kept["checks"] += 1
         file.write_text(json.dumps(kept) + "\n", encoding="utf-8")
 
 
