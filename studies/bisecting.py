@@ -138,8 +138,8 @@ def _run(
     done = subprocess.run(
         [sys.executable, "-m", "sns_gate", "bisect", f"HEAD~{COMMITS}", "HEAD", "--case", "case0",
          "--state", str(folder / "state.json"), "--seed", str(seed), *options],
-        cwd=repository, env={**os.environ, "PYTHONPATH": own_path(), **variables}, capture_output=True,
-        text=True, check=False,
+        cwd=repository, env={**os.environ, "PYTHONPATH": own_path(), **variables},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     said = _FOUND.search(done.stdout)
     tried = json.loads((folder / "state.json").read_text(encoding="utf-8"))["tried"]

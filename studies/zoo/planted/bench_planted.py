@@ -34,8 +34,8 @@ def short(parts, steps):
     return lambda: run(x, out, parts, steps)
 
 
-# Of a short kernel and of a matmul a share of the time is not in its parts, so they have fewer. With
-# fewer steps a round its rounds are unrolled, and one more of them is another loop.
+# Of a short kernel and of a matmul a share of the time is not in its parts, so they have fewer.
+# With fewer steps a round its rounds are unrolled, and one more of them is another loop.
 @benchmark(params={**KINDS, **ROUNDS}, tolerance=0.005)
 def seen(kind, round):
     made = {
