@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from sns_gate import gate
 from sns_gate.config import Layers, Source
-from sns_gate.errors import BuildError, NothingCompared, RefusedRun, RevisionError, UsageError
+from sns_gate.errors import BuildError, NothingCompared, RefusedRun, UsageError
 from sns_gate.revisions import Repository
 from sns_gate.rig import CheckRequest
 from sns_gate.types import Bisection, CaseResult, Fate, Found, GateResult, Speedup, Tried, Verdict
@@ -71,10 +72,11 @@ def bisect(
     repository = Repository(request.folder)
     good, bad = (repository.resolve(ref or "HEAD") for ref in (request.baseline, request.candidate))
     commits = repository.commits_between(good, bad)
-    state = earlier if earlier and (earlier.good, earlier.bad) == (good, bad) else None
-    if state is None or case not in state.case:
+    asked = _asked(request, case)
+    state = earlier
+    if state is None or (state.good, state.bad, state.asked) != (good, bad, asked):
         tell(bad, len(commits))
-        state = _ends(request, good, bad, case, progress)
+        state = _ends(request, good, bad, case, progress).model_copy(update={"asked": asked})
         keep(state)
     while True:
         left, commit = remaining(commits, state.tried)
@@ -84,6 +86,15 @@ def bisect(
         tried = _try(request, state, commit, progress)
         state = state.model_copy(update={"tried": (*state.tried, tried)})
         keep(state)
+
+
+def _asked(request: CheckRequest, case: str) -> str:
+    """What is measured and how, so that nothing is gone on from that was something else."""
+    values = request.layers.command_line.values
+    parts = [case, *(f"{name}={values[name]!r}" for name in sorted(values))]
+    return hashlib.blake2b(
+        "\n".join(parts).encode(errors="surrogatepass"), digest_size=16
+    ).hexdigest()
 
 
 def read_state(path: Path) -> Bisection | None:
@@ -109,6 +120,12 @@ def _ends(
     """Compare both ends; the difference says how precisely the commits between are measured."""
     result = _check(request, good, bad, {"filter": (case,)}, progress)
     measured = _only(result.cases, case)
+    if measured.reference is not None:
+        raise UsageError(
+            f"'{measured.id}' is compared with its reference at each commit and not with "
+            f"{good[:9]}, so where it changed cannot be told by it; name the case itself, "
+            f"'{measured.id.partition(' vs ')[0]}'"
+        )
     if measured.verdict in (Verdict.REFUSED, Verdict.BROKEN, Verdict.WRONG):
         raise RefusedRun(
             "not-measured",
@@ -147,7 +164,7 @@ def _try(request: CheckRequest, state: Bisection, commit: str, progress: gate.Pr
             asked["processes"] = processes
         try:
             result = _check(request, state.good, commit, asked, progress)
-        except (RevisionError, NothingCompared) as error:
+        except (UsageError, NothingCompared) as error:  # of this commit: the ends had none
             return Tried(commit=commit, fate="skipped", why=str(error).splitlines()[0])
         case = next((one for one in result.cases if one.id == state.case), None)
         _require_good(case, state)
@@ -203,7 +220,7 @@ def _check(
         return gate.check(one, progress, _keep_nothing)
     except BuildError as error:
         if error.side == "baseline":  # no other commit would fare better
-            raise UsageError(str(error)) from None
+            raise RefusedRun("good-broken", str(error)) from None
         raise
 
 

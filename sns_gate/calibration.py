@@ -112,8 +112,12 @@ def calibrate(results: Sequence[GateResult]) -> Calibration:
 
 
 def _noise(id_: str, listed: Sequence[CaseResult]) -> CaseNoise:
-    measured = [case for case in listed if case.speedup is not None and case.half_width_pct]
-    refused = tuple(dict.fromkeys(case.note or case.verdict for case in listed if not case.speedup))
+    # What was refused has an interval too, and says nothing of what this machine can do.
+    judged = [case for case in listed if case.speedup and case.verdict is not Verdict.REFUSED]
+    measured = [case for case in judged if case.half_width_pct]
+    refused = tuple(
+        dict.fromkeys(case.note or case.verdict for case in listed if case not in judged)
+    )
     if not measured:
         return CaseNoise(id=id_, rounds=len(listed), refused=refused)
     widest = max(case.half_width_pct or 0.0 for case in measured)

@@ -186,9 +186,10 @@ def _key(result: GateResult) -> str:
     parts = (
         result.started_at, result.candidate.commit, result.baseline.commit, str(result.seed),
         result.shard, found.model_dump_json() if found else "",
+        *(case.id for case in result.cases),
     )  # fmt: skip
     text = "\0".join(part or "" for part in parts)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def _machine(found: EnvironmentFingerprint) -> str:

@@ -71,38 +71,59 @@ def hold_some(
     timeout_s: float,
     check: str = "",
 ) -> Iterator[list[str]]:
-    """Hold the locks of so many of these devices, whichever are free; else wait for the first.
+    """Hold the locks of so many of these devices, whichever are free.
+
+    Where too few are, none is kept while it waits: two gates that each kept some could wait for
+    each other in a ring.
 
     Args:
         names: of the devices, best first.
         count: how many are needed, at most all of them.
         folder: as for ``hold``.
         waiting: as for ``hold``.
-        timeout_s: as for ``hold``.
+        timeout_s: how long to wait for all of them.
         check: as for ``hold``; what its other processes hold is not waited for.
 
     Raises:
         RefusedRun: as ``hold``.
     """
-    with ExitStack() as stack:
-        got: list[str] = []
-        for name in names:
-            if len(got) < count:
-                with contextlib.suppress(_Busy, _Ours):
-                    stack.enter_context(_hold_one(name, folder, _never, -1, check))
-                    got.append(name)
-        ours: _Ours | None = None
-        for name in names:
-            if len(got) < count and name not in got:
-                try:
-                    stack.enter_context(_hold_one(name, folder, waiting, timeout_s, check))
-                except _Ours as error:
-                    ours = ours or error
-                else:
-                    got.append(name)
-        if len(got) < count and ours is not None:
+    deadline_s, said = time.monotonic() + timeout_s, False
+    while True:
+        with ExitStack() as stack:
+            got, busy, ours = _hold_free(stack, names, count, folder, check)
+            if len(got) == count:
+                yield got
+                return
+        if not busy and ours is not None:
             raise ours
-        yield got
+        by = holder(folder / f"{busy[0]}{_SUFFIX}") or "another check"
+        if not said:
+            waiting(f"waiting for {busy[0]}, held by {by}")
+            said = True
+        if time.monotonic() > deadline_s:
+            raise _busy(busy[0], by, timeout_s)
+        time.sleep(_POLL_S)
+
+
+def _hold_free(
+    stack: ExitStack, names: Sequence[str], count: int, folder: Path, check: str
+) -> tuple[list[str], list[str], _Ours | None]:
+    """Hold up to so many that are free; which they are, which others hold, and whether we do."""
+    got: list[str] = []
+    busy: list[str] = []
+    ours: _Ours | None = None
+    for name in names:
+        if len(got) == count:
+            break
+        try:
+            stack.enter_context(_hold_one(name, folder, _never, -1, check))
+        except _Busy:
+            busy.append(name)
+        except _Ours as error:
+            ours = ours or error
+        else:
+            got.append(name)
+    return got, busy, ours
 
 
 def holder(path: Path) -> Holder | None:
@@ -178,16 +199,20 @@ def _wait(
             waiting(f"waiting for {name}, held by {by}")
             said = True
         if time.monotonic() > deadline:
-            raise _Busy(
-                "device-busy",
-                f"{name} was held by {by} for longer than {timeout_s:.0f} s, so nothing was "
-                f"measured; wait for that check, or allow more time with --lock-timeout",
-            )
+            raise _busy(name, by, timeout_s)
         time.sleep(_POLL_S)
 
 
 class _Busy(RefusedRun):
     """A lock was not free in time."""
+
+
+def _busy(name: str, by: Holder | str, timeout_s: float) -> _Busy:
+    return _Busy(
+        "device-busy",
+        f"{name} was held by {by} for longer than {timeout_s:.0f} s, so nothing was measured; "
+        f"wait for that check, or allow more time with --lock-timeout",
+    )
 
 
 class _Ours(RefusedRun):

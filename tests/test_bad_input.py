@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import QUICK, WORK, Ran, check, commit, git, new_repository, sns_gate
+from sns_gate.errors import RefusedRun
+from sns_gate.workers.environment import private_package
+from tests.conftest import (
+    QUICK,
+    WORK,
+    Ran,
+    check,
+    clean_environment,
+    commit,
+    git,
+    new_repository,
+    sns_gate,
+)
 
 
 def clear(ran: Ran, code: int, *texts: str) -> None:
@@ -286,3 +300,44 @@ def test_control_characters_in_a_result_do_not_reach_the_terminal(repository: Pa
     assert "Traceback" not in ran.err
     assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", ran.out)
     assert "[link=x]" in ran.out
+
+
+def test_temporary_files_inside_the_repository_are_refused(repository: Path) -> None:
+    (repository / "tmp").mkdir()
+    ran = check(repository, "--baseline", "HEAD", TMPDIR=str(repository / "tmp"))
+    clear(ran, 2, "lies inside the repository", "with TMPDIR")
+
+
+def test_limits_that_allow_no_more_files_are_named(repository: Path) -> None:
+    command = f"ulimit -n 24; exec {sys.executable} -m sns_gate check {' '.join(QUICK)}"
+    done = subprocess.run(
+        ["bash", "-c", f"{command} --baseline HEAD"], cwd=repository, env=clean_environment(),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert "allow no more; raise them" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_full_folder_for_temporary_files_is_named_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: str, target: str, **_: object) -> None:
+        raise shutil.Error([(source, target, "[Errno 28] No space left on device")] * 200)
+
+    monkeypatch.setattr(shutil, "copytree", full)
+    with pytest.raises(RefusedRun, match=r"No space left on device.*with TMPDIR") as refused:
+        private_package(tmp_path)
+    assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_check_passes_whichever_standard_stream_is_closed(repository: Path, closed: str) -> None:
+    command = f"exec {sys.executable} -m sns_gate check {' '.join(QUICK)} --baseline HEAD"
+    done = subprocess.run(
+        ["bash", "-c", f"{command} {closed}"], cwd=repository, env=clean_environment(),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads((repository / "result.json").read_text())
+    assert found["complete"]

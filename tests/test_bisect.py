@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sns_gate.bisection import remaining
 from sns_gate.types import Fate, Tried
-from tests.conftest import Ran
+from tests.conftest import Ran, commit
 from tests.factors import BROKEN, FactorRepository
 
 
@@ -103,3 +103,24 @@ def test_a_build_that_fails_is_passed_over_whatever_it_says(tmp_path: Path) -> N
     assert "step 5 made case0 slower." in " ".join(found.out.split())
     tried = json.loads((history.root / "bisect.json").read_text())["tried"]
     assert [one["commit"] for one in tried if one["fate"] == "skipped"] == [history.commits[2]]
+
+
+def test_a_commit_that_cannot_be_asked_is_passed_over_and_no_other_question_is_answered(
+    tmp_path: Path,
+) -> None:
+    """Its settings are none; and what was kept is of one case and its settings."""
+    history = History(tmp_path, [1.0, 1.0])
+    settings = 'tolerence = "1%"\n'
+    spoilt = commit(history.root, {"sns-gate.toml": settings, "message": "spoilt"}, "spoilt")
+    commit(history.root, {"sns-gate.toml": "", "message": "mended"}, "mended")
+    history.commit(1.0, "step 5")
+    culprit = history.commit(1.02, "step 6")
+    found = history.bisect(history.first, "HEAD", "--case", "case0")
+    assert found.code == 0, found.err
+    assert f"Next: git show {culprit[:9]}" in found.out
+    state = json.loads((history.root / "bisect.json").read_text())
+    assert [t["commit"] for t in state["tried"] if t["fate"] == "skipped"] in ([], [spoilt])
+    again = history.bisect(history.first, "HEAD", "--case", "case0", "--seed", "1")
+    assert "starting" in again.out
+    other = history.bisect(history.first, "HEAD", "--case", "ase")
+    assert "starting" in other.out

@@ -152,3 +152,11 @@ def test_calibrate_measures_head_against_itself_in_rounds(repository: Path) -> N
     assert ("tolerance" in (repository / "sns-gate.toml").read_text()) is recommends
     assert not (repository / "result.json").exists()
     assert sns_gate(repository, "calibrate", "--rounds", "0").code == 2
+
+
+def test_what_was_refused_says_nothing_of_what_the_machine_can_do() -> None:
+    refused = case("a", 0.1, verdict=Verdict.REFUSED).model_copy(update={"note": "tier C"})
+    found = calibrate([result(refused)] * 3)
+    assert found.tolerance is None
+    assert found.cases[0].refused == ("tier C",)
+    assert calibrate([result(refused), result(case("a", 0.9))]).cases[0].half_width_pct == 0.9

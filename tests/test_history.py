@@ -159,3 +159,9 @@ def test_a_check_of_a_commit_adds_itself_and_the_command_shows_it(repository: Pa
     ResultFile(repository / "again.json").save(ran.result)
     again = sns_gate(repository, "history", "--add", "again.json")
     assert "again.json: 0 cases added" in again.out
+
+
+def test_two_results_of_one_second_are_two_where_their_cases_differ(tmp_path: Path) -> None:
+    file = tmp_path / "past.db"
+    first, second = checked(1, 1.0), checked(1, 1.0, name="add")
+    assert [history.add(file, one) for one in (first, second, second)] == [1, 1, 0]

@@ -170,3 +170,27 @@ def test_a_folder_that_takes_no_lock_is_refused_with_the_option(tmp_path: Path) 
         hold(["GPU-x"], tmp_path / "file", print, 1),
     ):
         raise AssertionError
+
+
+def test_two_that_wait_for_some_of_the_same_cores_never_wait_for_each_other(
+    tmp_path: Path,
+) -> None:
+    """One is free and one is not: whoever kept the free one meanwhile could keep it for ever."""
+    other = _elsewhere(tmp_path, "cpu-1", 1.0)
+    took: list[list[str]] = []
+
+    def both() -> None:
+        with hold_some(["cpu-0", "cpu-1"], 2, tmp_path, lambda _: None, 20) as held:
+            took.append(held)
+            time.sleep(0.2)
+
+    waiting = [multiprocessing.get_context("fork").Process(target=both) for _ in range(3)]
+    for process in waiting:
+        process.start()
+    time.sleep(0.3)
+    with hold_some(["cpu-0"], 1, tmp_path, print, 0.5) as held:
+        assert held == ["cpu-0"], "nobody keeps it while waiting for the other one"
+    for process in waiting:
+        process.join(20)
+        assert process.exitcode == 0
+    other.join()

@@ -25,6 +25,7 @@ from sns_gate.plain import inert, plain_lines
 from sns_gate.signals import signals_raise
 
 _EXIT_FAIL, _EXIT_USAGE, _EXIT_REFUSED, _EXIT_NOTHING, _EXIT_INTERNAL = 1, 2, 3, 5, 70
+_STANDARD_ERROR = 2
 
 
 def run_command(given: Sequence[str]) -> int:
@@ -44,6 +45,7 @@ def guarded(run: Callable[[], int]) -> int:
     Outputs may be gone: the terminal was closed, or the reader of a pipe left. Then the exit code
     alone tells, and the interpreter must not put another in its place when it flushes them.
     """
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what its encoding lacks is written as an escape
             stream.reconfigure(errors="backslashreplace")
@@ -54,6 +56,16 @@ def guarded(run: Callable[[], int]) -> int:
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     return code
+
+
+def _open_what_is_closed() -> None:
+    """Whoever started us may have closed standard streams; a file of ours must not become one."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        os.set_inheritable(descriptor, True)  # noqa: FBT003 (the call's own signature)
+    os.close(descriptor)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 (theirs)
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def _ended(run: Callable[[], int]) -> int:

@@ -46,7 +46,7 @@ def post(options: argparse.Namespace) -> int:
 def _read(path: Path) -> GateResult:
     from sns_gate.report import json as result_file
 
-    result = result_file.read(path)
+    result = result_file.read(path, result_file.MOST_HOSTILE_BYTES)
     if result.shard is not None:
         raise UsageError(
             f"{path} is part {result.shard} of a check's cases, so posted alone the others would "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from sns_gate.errors import GateError, NothingCompared, RefusedRun, UsageError, WorkerError
 from sns_gate.outpost.messages import Answer, Failure, Greeting, Message, Request
@@ -17,8 +18,18 @@ _T = TypeVar("_T")
 
 
 def encoded(message: Message) -> bytes:
-    """One line of JSON, newline included."""
-    return message.model_dump_json(by_alias=True).encode() + b"\n"
+    """One line of JSON, newline included.
+
+    Raises:
+        UsageError: a name in it is no UTF-8, and JSON has no other.
+    """
+    try:
+        return message.model_dump_json(by_alias=True).encode() + b"\n"
+    except (PydanticSerializationError, UnicodeEncodeError) as error:
+        raise UsageError(
+            f"a name is no UTF-8, so launchers cannot be told of it: {error}; name files, folders "
+            f"and parameters in UTF-8, or measure here"
+        ) from None
 
 
 def greeting(message: Greeting) -> bytes:

@@ -13,7 +13,7 @@ from sns_gate import protocol
 from sns_gate.accounts import OWN, Account
 from sns_gate.config import Layers, Settings
 from sns_gate.discovery import PATTERN, find_files
-from sns_gate.errors import ConfigError, NothingCompared, WorkerError
+from sns_gate.errors import ConfigError, NothingCompared, UsageError, WorkerError
 from sns_gate.revisions import Revision, build, build_once, import_paths
 from sns_gate.rig.device import Device, Devices
 from sns_gate.rig.launching import Code, Launching
@@ -76,6 +76,7 @@ class Rig:
         self.settings = settings
         self.sides = sides
         self._scratch, self._environment = scratch, environment
+        _refuse_inside(scratch, sides)
         self.kept_builds = kept_builds
         self.folders = benchmark_folders(settings.benchmarks, sides)
         self._files = find_files(self.folders["candidate"])
@@ -261,6 +262,18 @@ def _hand_over(revision: Revision, account: Account) -> None:
     account.hand_over(revision.prefix)
     if not revision.in_place:
         account.hand_over(revision.root)
+
+
+def _refuse_inside(scratch: Path, sides: Mapping[Side, Revision]) -> None:
+    """Refuse temporary files among a revision's own, which would be taken for its code."""
+    for side in SIDES:
+        home = sides[side].repository
+        if scratch.resolve().is_relative_to(home.resolve()):
+            raise UsageError(
+                f"the folder for temporary files, {scratch.parent}, lies inside the repository "
+                f"{home}, so what is kept there could not be told from the {side}'s code; name "
+                f"one outside with TMPDIR"
+            )
 
 
 def _foreign_roots(own: Revision, other: Revision) -> tuple[str, ...]:

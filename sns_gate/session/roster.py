@@ -76,7 +76,9 @@ class Roster:
             tuple(case for case in self.planned if case.id in mine),
             tuple(case for case in self.decided if case.id in mine),
             tuple(case for case in self.against_references if case.id in mine),
-            hashlib.blake2b("\n".join(ids).encode(), digest_size=16).hexdigest(),
+            hashlib.blake2b(
+                "\n".join(ids).encode(errors="surrogatepass"), digest_size=16
+            ).hexdigest(),
         )
 
     @property

@@ -29,6 +29,7 @@ class Bisection(Record):
         case: the case's id.
         effect: log of good's time over bad's; below 0 bad is slower.
         tried: commits in the order of their checks.
+        asked: digest of the case and the settings that were asked for.
     """
 
     good: str
@@ -36,6 +37,7 @@ class Bisection(Record):
     case: str
     effect: float
     tried: tuple[Tried, ...] = ()
+    asked: str = ""
 
     @property
     def threshold(self) -> float:

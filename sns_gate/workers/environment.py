@@ -10,7 +10,7 @@ from pathlib import Path
 
 import sns_gate
 from sns_gate.accounts import OWN, Account
-from sns_gate.errors import ConfigError
+from sns_gate.errors import ConfigError, RefusedRun
 from sns_gate.protocol import Hello, Load
 from sns_gate.types import Side
 
@@ -69,11 +69,22 @@ def private_package(folder: Path) -> Path:
 
     The worker's interpreter gets this folder on its path and never the coordinator's own
     site-packages, so that it sees the user's torch and nothing of ours.
+
+    Raises:
+        RefusedRun: there is no room for it.
     """
-    source = Path(sns_gate.__file__).parent
-    shutil.copytree(source, folder / "sns_gate")
-    start = folder / _START
-    start.write_text("from sns_gate.worker.__main__ import main\n\nmain()\n", encoding="utf-8")
+    source, start = Path(sns_gate.__file__).parent, folder / _START
+    text = "from sns_gate.worker.__main__ import main\n\nmain()\n"
+    try:
+        shutil.copytree(source, folder / "sns_gate", ignore=shutil.ignore_patterns("__pycache__"))
+        start.write_text(text, encoding="utf-8")
+    except OSError as error:  # of many files, shutil tells all in one
+        why = error.strerror or str(error.args[0][0][2])
+        raise RefusedRun(
+            "no-room",
+            f"{folder} cannot be written ({why}), so no worker can be started; free room there, "
+            f"or name another folder for temporary files with TMPDIR",
+        ) from None
     return start
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import selectors
 import signal
@@ -21,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from sns_gate import protocol
 from sns_gate.accounts import Account, Streams
-from sns_gate.errors import CallRaised, ConfigError, WorkerDied, WorkerError, WorkerHung
+from sns_gate.errors import CallRaised, ConfigError, RefusedRun, WorkerDied, WorkerError, WorkerHung
 from sns_gate.protocol import Failed, Reply, Request
 from sns_gate.signals import go_on
 from sns_gate.types import Side
@@ -87,6 +88,10 @@ def from_a_lasting_thread(start: Callable[[], _T]) -> _T:
     return _lasting_thread().submit(start).result()
 
 
+#: Files, processes or memory are used up; nothing is wrong with the interpreter then.
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+
+
 class WorkerProcess:
     """A worker of one side, alive from its construction until ``kill``."""
 
@@ -114,6 +119,13 @@ class WorkerProcess:
                 )
                 self._process = from_a_lasting_thread(start)
             except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    raise RefusedRun(
+                        "no-room",
+                        f"{self.name} cannot be started ({error.strerror}), as this machine or "
+                        f"this user's limits (ulimit) allow no more; raise them, or take fewer "
+                        f"--processes",
+                    ) from None
                 raise ConfigError(
                     f"{launch.command[0]} cannot be run ({error.strerror}), so there are no "
                     f"workers; give the path of a Python interpreter with --python FILE"
