@@ -32,7 +32,7 @@ class _Blocks:
     layout: Layout
 
     def spread(self) -> Spread:
-        return spread(self.effects, list(self.layout.baseline), list(self.layout.candidate))
+        return spread(self.effects, *self.layout.columns)
 
 
 def _plain_t(found: _Blocks) -> Array:

@@ -57,6 +57,7 @@ def alternating(pairs: int = _PAIRS) -> dict[str, list[Interval]]:
                 effects,
                 [b["baseline_process"] for b in kept],
                 [b["candidate_process"] for b in kept],
+                [0 for _ in kept],  # no two blocks of these recordings share one
                 0.0,
             )
             name = kernel if without == (-1, -1) else f"{kernel}, a worker a side left out"
@@ -104,14 +105,15 @@ def _dealt(table: Any, rng: np.random.Generator) -> Interval:  # noqa: ANN401 (a
     processes, places = table.shape
     chosen = rng.permutation(processes)[: 2 * _SIDE]
     first = int(rng.integers(0, places - _SIDE + 1))
-    effects, sides = [], []
+    effects, met = [], []
     for place in range(_SIDE):
         for worker in range(_SIDE):
             other = (worker + place) % _SIDE
             baseline, candidate = chosen[worker], chosen[_SIDE + other]
             effects.append(float(table[baseline, first + place] - table[candidate, first + place]))
-            sides.append((worker, other))
-    estimate = clustered_estimate(effects, [b for b, _ in sides], [c for _, c in sides], 0.0)
+            met.append((worker, other, place))
+    workers, others, places_ = zip(*met, strict=True)
+    estimate = clustered_estimate(effects, workers, others, places_, 0.0)
     return estimate.log_speedup, estimate.half_width()
 
 

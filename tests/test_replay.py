@@ -97,7 +97,7 @@ def test_one_percent_is_seen_where_the_tolerance_asks_for_it() -> None:
 
 
 def test_precision_and_not_significance_stops_a_case() -> None:
-    slower = Recording("add100", "add102", 0)
+    slower = Recording("add100", "add101", 0)
     assert len(run(slower, precision=1.0).blocks) == 16
     # How many pairs a further block gets is by what blocks cost, and so is when more is in vain.
     assert len(run(slower, precision=1e-9).blocks) > 32

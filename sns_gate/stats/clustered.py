@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 MIN_CLUSTERS = 3
+#: Placements are taken to differ where chance alone would make them differ so in fewer cases: an
+#: interval is of the data that were drawn, unless it is plain that others would give another one.
+PLACEMENTS_SEEN_AT = 0.001
 #: From here on Student's t is the normal distribution to all digits shown.
 _NORMAL_FREEDOM = 1e6
 
@@ -69,6 +72,7 @@ def clustered_estimate(
     effects: Sequence[float],
     baseline_workers: Sequence[Hashable],
     candidate_workers: Sequence[Hashable],
+    placements: Sequence[Hashable],
     floor: float,
 ) -> Estimate:
     """The mean block effect with its worker-clustered variance.
@@ -77,12 +81,14 @@ def clustered_estimate(
         effects: one log speedup a block.
         baseline_workers: the baseline worker of each block.
         candidate_workers: the candidate worker of each block.
+        placements: the placement of each block.
         floor: the smallest half-width, one timer step over the time measured (log scale).
 
     Raises:
         ValueError: fewer than two workers on a side, or unequal lengths.
     """
-    found = spread(np.asarray([effects], dtype=float), baseline_workers, candidate_workers)
+    rows = np.asarray([effects], dtype=float)
+    found = spread(rows, baseline_workers, candidate_workers, placements)
     variance, freedom = found.combined()
     mean = math.fsum(effects) / len(effects)
     workers = min(found.baseline_freedom, found.candidate_freedom)
@@ -96,17 +102,23 @@ class Spread:
     Attributes:
         baseline: the mean's variance as the spread between baseline workers shows it.
         candidate: as the spread between candidate workers shows it.
-        block: as the spread of blocks about both workers' own levels shows it, 0 where unknown.
+        block: as the spread of blocks about both workers' own levels, and their placement's, shows
+            it, 0 where unknown.
+        placement: what the mean varies by because it is of these placements and no others; 0 where
+            they differ by no more than their blocks make them.
         baseline_freedom: degrees of freedom of the first.
         candidate_freedom: of the second.
+        placement_freedom: of the part of placements.
         blocks: number of blocks behind the mean.
     """
 
     baseline: FloatArray
     candidate: FloatArray
     block: FloatArray
+    placement: FloatArray
     baseline_freedom: int
     candidate_freedom: int
+    placement_freedom: int
     blocks: int
 
     def combined(self) -> tuple[FloatArray, FloatArray]:
@@ -118,6 +130,9 @@ class Spread:
         lie half-way between Welch's of the two parts and Welch's of what is left of them, which by
         simulation holds the level where either alone is too narrow or too wide
         (docs/statistics.md).
+
+        Every worker meets every placement, so what its data do to all of them alike is in neither
+        side's part; it is added with its own degrees of freedom, as Satterthwaite's do.
         """
         larger, total = np.maximum(self.baseline, self.candidate), self.baseline + self.candidate
         variance = np.maximum(total - self.block, larger)
@@ -130,8 +145,11 @@ class Spread:
         with np.errstate(divide="ignore", invalid="ignore"):
             both = total**2 / (b / self.baseline_freedom + c / self.candidate_freedom)
             rest = variance**2 / (larger**2 / larger_freedom + left**2 / other_freedom)
-        freedom = np.where(variance > 0, (both + rest) / 2, math.inf)
-        return np.asarray(variance), freedom
+            freedom = np.where(variance > 0, (both + rest) / 2, math.inf)
+            whole = variance + self.placement
+            parts = variance**2 / freedom + self.placement**2 / max(self.placement_freedom, 1)
+            freedom = np.where(self.placement > 0, whole**2 / parts, freedom)
+        return np.asarray(whole), freedom
 
     def at(self, blocks: int) -> Spread:
         """What to expect at so many blocks of the same workers.
@@ -139,18 +157,24 @@ class Spread:
         The spread inside workers shrinks with more blocks, the spread between workers does not.
         """
         block = self.block * self.blocks / blocks
+        placements = (self.placement_freedom + 1) * blocks // self.blocks
         return Spread(
             baseline=np.maximum(self.baseline - self.block, 0) + block,
             candidate=np.maximum(self.candidate - self.block, 0) + block,
             block=block,
+            placement=self.placement * self.blocks / blocks,
             baseline_freedom=self.baseline_freedom,
             candidate_freedom=self.candidate_freedom,
+            placement_freedom=max(placements - 1, 1),
             blocks=blocks,
         )
 
 
 def spread(
-    effects: FloatArray, baseline_workers: Sequence[Hashable], candidate_workers: Sequence[Hashable]
+    effects: FloatArray,
+    baseline_workers: Sequence[Hashable],
+    candidate_workers: Sequence[Hashable],
+    placements: Sequence[Hashable],
 ) -> Spread:
     """The parts of the variance of each row's mean.
 
@@ -159,10 +183,14 @@ def spread(
     process effect and so count together (Cameron & Miller 2015, "A Practitioner's Guide to
     Cluster-Robust Inference").
 
+    Whether placements differ is asked by an F test beside both sides' workers: where a speedup
+    depends on the data, more of the same data would not show it.
+
     Args:
         effects: log speedups, a row a measurement, a column a block.
         baseline_workers: the baseline worker of each block.
         candidate_workers: the candidate worker of each block.
+        placements: the placement of each block.
 
     Raises:
         ValueError: fewer than two workers on a side, or unequal lengths.
@@ -179,12 +207,45 @@ def spread(
             raise ValueError("clustered variance needs at least two workers a side")
         sums = residuals @ design
         parts.append(clusters / (clusters - 1) * np.sum(sums**2, axis=1) / count**2)
-    both = np.hstack(designs)
-    freedom = count - int(np.linalg.matrix_rank(both))
-    left = residuals - residuals @ (both @ np.linalg.pinv(both)).T
-    noise = np.sum(left**2, axis=1) / freedom / count if freedom > 0 else 0.0 * parts[0]
+    workers = np.hstack(designs)
+    about_workers, freedom_there = _unexplained(residuals, workers)
+    about_all, freedom = _unexplained(residuals, np.hstack([workers, _design(placements)]))
+    noise = about_all / freedom / count if freedom > 0 else 0.0 * parts[0]
+    between = freedom_there - freedom
+    placement = _of_placements(about_workers - about_all, between, noise * count, freedom) / count
     freedoms = [design.shape[1] - 1 for design in designs]
-    return Spread(parts[0], parts[1], noise, freedoms[0], freedoms[1], count)
+    return Spread(
+        baseline=parts[0],
+        candidate=parts[1],
+        block=noise,
+        placement=placement,
+        baseline_freedom=freedoms[0],
+        candidate_freedom=freedoms[1],
+        placement_freedom=between,
+        blocks=count,
+    )
+
+
+def _unexplained(residuals: FloatArray, design: FloatArray) -> tuple[FloatArray, int]:
+    """The sum of squares that a design leaves in each row, and its degrees of freedom."""
+    left = residuals - residuals @ (design @ np.linalg.pinv(design)).T
+    freedom = design.shape[0] - int(np.linalg.matrix_rank(design))
+    return np.asarray(np.sum(left**2, axis=1)), freedom
+
+
+def _of_placements(
+    squares: FloatArray, between: int, noise: FloatArray, freedom: int
+) -> FloatArray:
+    """How much more than noise the mean square between placements is; 0 where none is seen."""
+    from scipy.special import fdtrc
+
+    if between < 1 or freedom < 1:
+        return np.zeros_like(squares)
+    mean_square = np.maximum(squares, 0) / between
+    with np.errstate(divide="ignore", invalid="ignore"):
+        chance = fdtrc(between, freedom, mean_square / noise)
+    seen = (chance < PLACEMENTS_SEEN_AT) & (mean_square > noise)
+    return np.where(seen, mean_square - noise, 0.0)
 
 
 def _design(workers: Sequence[Hashable]) -> FloatArray:

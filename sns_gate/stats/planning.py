@@ -61,10 +61,12 @@ def predicted_half_width(
     effects: Sequence[float],
     baseline_workers: Sequence[Hashable],
     candidate_workers: Sequence[Hashable],
+    placements: Sequence[Hashable],
     blocks: int,
 ) -> float:
     """The 95% half-width to expect at ``blocks`` blocks of the same workers (log scale)."""
-    found = spread(np.asarray([effects], dtype=float), baseline_workers, candidate_workers)
+    rows = np.asarray([effects], dtype=float)
+    found = spread(rows, baseline_workers, candidate_workers, placements)
     variance, freedom = found.at(blocks).combined()
     return float(half_width(variance, freedom)[0])
 
