@@ -11,7 +11,7 @@ from typing import Protocol
 from sns_gate import session
 from sns_gate.config import read_file
 from sns_gate.errors import NothingCompared, RefusedRun, Terminated, WorkerError
-from sns_gate.revisions import Revision, scratch_folder
+from sns_gate.revisions import Revision, TrackedFiles, scratch_folder
 from sns_gate.rig import (
     CheckRequest,
     FunctionsRequest,
@@ -157,6 +157,11 @@ class _Run:
             for station in there:  # a place may have been lost between two cases
                 self.ledger.disclose(station.disclosures)
 
+    @property
+    def shards(self) -> int:
+        """Checks like this one that share the cases: together they must not cry wolf either."""
+        return self.rig.settings.part[1]
+
     def deadlines(self, cases: int) -> Deadlines:
         """The budget shared out to so many cases."""
         return Deadlines(self.rig.settings.budget, cases, self.places.count)
@@ -190,8 +195,10 @@ def _judged(run: _Run) -> GateResult:
     """Measure, confirm and close, or save what there is."""
     try:
         with run.places.to_themselves(run.progress.stage):
+            files = TrackedFiles(run.rig.in_place)
             rounds = _measure_all(run)
             _confirm_slower(run, rounds)
+            run.ledger.disclose(_touched(files.touched()))
             _explain_changed(run, rounds)
     except (Terminated, KeyboardInterrupt) as error:
         run.ledger.cut_short(_ending(error))
@@ -200,6 +207,22 @@ def _judged(run: _Run) -> GateResult:
         run.ledger.cut_short(ExitCode.REFUSED)
         raise
     return run.ledger.close()
+
+
+def _touched(names: Sequence[str]) -> Iterator[Reason]:
+    """Says that the code under test was changed meanwhile, which takes no verdict away.
+
+    Else a change could keep itself from being called slower by writing to a file of its own.
+    """
+    if names:
+        few = 3
+        more = f" and {len(names) - few} more" if len(names) > few else ""
+        text = (
+            f"files of the candidate changed while it was measured ({', '.join(names[:few])}"
+            f"{more}), so workers that started later may have run other code; check again and "
+            f"leave them alone, or check a commit with --candidate"
+        )
+        yield Reason(code="changed-meanwhile", text=text)
 
 
 def _measure_all(run: _Run) -> list[_Round]:
@@ -264,7 +287,7 @@ def _measure(
 
     def do(station: Station, case: PlannedCase) -> CaseOutcome:
         run.progress.case_started(case.id, confirming=False)
-        count = len(run.ledger.order)
+        count = len(run.ledger.order) * run.shards
         return station.measure(case, deadlines.next(), run.progress, count)
 
     def keep(station: Station, case: PlannedCase, outcome: CaseOutcome) -> None:
@@ -287,7 +310,7 @@ def _without_counterpart(further: FurtherBaseline, roster: Roster) -> Iterator[R
 
 def _confirm_slower(run: _Run, rounds: Sequence[_Round]) -> None:
     """Cases about to be called slower once more, in new processes with fresh caches."""
-    cases = sum(len(one.outcomes) for one in rounds)
+    cases = sum(len(one.outcomes) for one in rounds) * run.shards
     for one in rounds:
         if not one.slower:
             continue

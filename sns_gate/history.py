@@ -127,6 +127,8 @@ def why_not(result: GateResult) -> str:
     """Why a result is not kept; empty where it is."""
     if not result.complete:
         return "the check did not finish"
+    if any(reason.code == "changed-meanwhile" for reason in result.disclosures):
+        return "the candidate changed while it was measured, so it is not known what was"
     if result.candidate.dirty:
         return "the candidate is a working tree with changes, and only checks of a commit are kept"
     return "" if result.candidate.commit else "it compares functions and not commits"

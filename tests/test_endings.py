@@ -154,3 +154,28 @@ def test_a_side_whose_workers_all_end_between_two_cases_breaks_those_alone(
     assert ran.code == 1, ran.out + ran.err
     assert list(ran.verdicts.values()) == ["unchanged", "broken", "broken"]
     assert ran.case("f[n=3]").broken_sides == ("candidate",)
+
+
+def test_code_that_changes_while_it_is_measured_is_said_and_takes_no_verdict_away(
+    repository: Path,
+) -> None:
+    """A change may not keep itself from being slower by writing to a file of its own."""
+    bench = f"""
+        import pathlib, time
+        from sns_gate import benchmark
+        import pkg
+
+        @benchmark(check=False)
+        def f():
+            pathlib.Path({str(repository / "pkg/data.txt")!r}).write_text(str(time.time()))
+            return lambda: time.sleep(pkg.work(0.001))
+    """
+    files = {"benchmarks/bench_work.py": bench, "pkg/__init__.py": "def work(s):\n    return s\n",
+             "pkg/data.txt": ""}  # fmt: skip
+    commit(repository, files)
+    commit(repository, {"pkg/__init__.py": "def work(s):\n    return 3 * s\n"})
+    ran = check(repository)
+    assert ran.verdicts == {"f": "slower"}, ran.out
+    assert "changed while it was measured (pkg/data.txt)" in ran.out
+    git(repository, "checkout", "--quiet", ".")
+    assert "changed-meanwhile" not in check(repository, "--candidate", "HEAD").out

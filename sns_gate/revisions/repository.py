@@ -190,7 +190,14 @@ class Repository:
 
     def changed_files(self) -> tuple[str, ...]:
         """Files of the working tree that differ from HEAD or that git does not track, sorted."""
-        output = self._ask("status", "--porcelain=v1", "-z", "--untracked-files=all")
+        return self._status("all")
+
+    def changed_tracked(self) -> tuple[str, ...]:
+        """Those of them that git tracks, sorted."""
+        return self._status("no")
+
+    def _status(self, untracked: str) -> tuple[str, ...]:
+        output = self._ask("status", "--porcelain=v1", "-z", f"--untracked-files={untracked}")
         entries = [entry for entry in output.split("\0") if entry]
         names, skip = [], False
         for entry in entries:

@@ -179,7 +179,8 @@ def measure_case(
 
 def broken_by(error: WorkerError) -> BrokenCase:
     """A case that a worker's side has broken."""
-    side: Side = "baseline" if error.worker.startswith("baseline") else "candidate"
+    # A reference's workers stand on the baseline's side under a name of their own.
+    side: Side = "candidate" if error.worker.startswith("candidate") else "baseline"
     return BrokenCase((side,), (_reason(error),))
 
 

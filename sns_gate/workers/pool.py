@@ -146,9 +146,10 @@ class WorkerPool:
                 started.append(worker)
             self._workers[side].sort(key=lambda worker: worker.index)
         try:
-            self._open(started)
+            shut_out = self._open(started)
         except WorkerDied as error:
             raise self._unready(error) from None
+        self._require_enough(shut_out, len(started))
         lost = self._load([worker for worker in started if worker.alive])
         if not lost:
             return
@@ -210,7 +211,8 @@ class WorkerPool:
         self._set_aside[side] = (*self._set_aside[side], *killers)
         return True
 
-    def _open(self, started: list[WorkerProcess]) -> None:
+    def _open(self, started: list[WorkerProcess]) -> list[WorkerError]:
+        """Have all of them open the device at once; why some could not."""
         lost: list[WorkerError] = []
         for worker in started:
             worker.send(self._launches[worker.side].hello)
@@ -222,10 +224,15 @@ class WorkerPool:
                 worker.kill()
                 lost.append(error)
         self._disclose_removed(started)
+        return lost
+
+    def _require_enough(self, lost: Sequence[WorkerError], started: int) -> None:
         for side in SIDES:
             count = len(self.workers(side))
             if count >= min(MIN_CLUSTERS, self.processes):
                 continue
+            if not lost:  # the device let all of them in
+                raise WorkerDied(f"{side} worker 0", f"workers of the {side} keep ending")
             raise RefusedRun(
                 "too-few-workers",
                 f"only {count} of {self.processes} {side} workers could open the device, and a "
@@ -235,7 +242,7 @@ class WorkerPool:
             self.disclosures.append(
                 Reason(
                     code="fewer-workers",
-                    text=f"{len(lost)} of {len(started)} workers could not open the device, so "
+                    text=f"{len(lost)} of {started} workers could not open the device, so "
                     f"the intervals are wider: {lost[0].text}",
                 )
             )
