@@ -62,3 +62,19 @@ def test_lists_of_very_many_numbers_are_not_taken_apart() -> None:
     many = [[float(n) for n in range(200)] for _ in range(200)]
     assert compared(many, many).notes[0].code == "outputs-unchecked"
     assert wrong([1.0, *many], [2.0, *many])
+
+
+def test_a_view_whose_copy_does_not_fit_is_not_compared_and_breaks_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    def no_room(_: torch.Tensor, *__: int) -> torch.Tensor:
+        raise OutOfMemoryError
+
+    monkeypatch.setattr(torch.Tensor, "reshape", no_room)
+    wide = torch.ones(1).expand(1 << 40)
+    found = compared(wide, wide)
+    assert found.wrong is None
+    assert found.notes[0].code == "outputs-unchecked"

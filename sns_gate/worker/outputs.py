@@ -210,7 +210,7 @@ def _tensor(torch: Any, value: Any, to: _Elements) -> Node:  # noqa: ANN401
     name = str(value.dtype).removeprefix("torch.")
     if not name.startswith(WIDENED_STARTS) and name not in _KNOWN:
         return {"kind": "opaque", "type": f"tensor of {name}"}
-    flat, count = value.reshape(-1), value.numel()
+    flat, count = _flat(value), value.numel()
     if to.key is not None:
         return _digested("torch", name, value.shape, digest_tensor(flat, to.key))
     flat, step = _sampled(flat, count * value.element_size(), count, to)
@@ -224,6 +224,20 @@ def _tensor(torch: Any, value: Any, to: _Elements) -> Node:  # noqa: ANN401
     if size:
         to.data.write((ctypes.c_char * size).from_address(flat.data_ptr()))
     return _described("torch", name, value.shape, step, at, to)
+
+
+def _flat(tensor: Any) -> Any:  # noqa: ANN401
+    """Its elements in order; a copy for one that repeats them, or whose strides are others'.
+
+    Raises:
+        ValueError: that copy does not fit, which is no fault of the call.
+    """
+    try:
+        return tensor.reshape(-1)
+    except Exception as error:
+        if "OutOfMemory" in type(error).__name__:
+            raise ValueError("there is no room for a copy") from None
+        raise
 
 
 def _sampled(flat: Any, size: int, count: int, to: _Elements) -> tuple[Any, int]:  # noqa: ANN401
