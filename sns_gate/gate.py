@@ -105,7 +105,8 @@ def check(request: CheckRequest, progress: Progress, save: Save) -> GateResult:
             ledger.disclose((*dirty(sides["candidate"]), *empty_submodules(sides), *same))
             ledger.disclose(_identical(sides))
             ledger.compared_with(one.info for one in further)
-            return _judged(_Run(rig, places, ledger, progress, further))
+            files = TrackedFiles(sides["candidate"], request.outputs)
+            return _judged(_Run(rig, places, ledger, progress, files, further))
 
 
 def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateResult:
@@ -120,7 +121,7 @@ def compare(request: FunctionsRequest, progress: Progress, save: Save) -> GateRe
         places = Here(rig)
         names = RevisionInfo(ref=request.baseline), RevisionInfo(ref=request.candidate)
         ledger = Ledger(header(settings, places.device, *names), save)
-        return _judged(_Run(rig, places, ledger, progress))
+        return _judged(_Run(rig, places, ledger, progress, TrackedFiles()))
 
 
 @contextmanager
@@ -145,6 +146,7 @@ class _Run:
     places: Places
     ledger: Ledger
     progress: Progress
+    files: TrackedFiles
     further: Sequence[FurtherBaseline] = ()
 
     @contextmanager
@@ -195,10 +197,9 @@ def _judged(run: _Run) -> GateResult:
     """Measure, confirm and close, or save what there is."""
     try:
         with run.places.to_themselves(run.progress.stage):
-            files = TrackedFiles(run.rig.in_place)
             rounds = _measure_all(run)
             _confirm_slower(run, rounds)
-            run.ledger.disclose(_touched(files.touched()))
+            run.ledger.disclose(_touched(run.files.touched()))
             _explain_changed(run, rounds)
     except (Terminated, KeyboardInterrupt) as error:
         run.ledger.cut_short(_ending(error))

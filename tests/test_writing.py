@@ -15,7 +15,7 @@ from sns_gate.report import json as result_file
 from sns_gate.report import writing
 from sns_gate.report.writing import ResultFile
 from sns_gate.temporary import own_prefix
-from sns_gate.types import CaseResult, GateResult, Verdict
+from sns_gate.types import CaseResult, GateResult, Outcome, Verdict
 from tests.conftest import check, commit
 from tests.test_report import case, result
 
@@ -28,7 +28,8 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def partial(cases: Sequence[CaseResult]) -> GateResult:
     found = result(*cases)
-    return found.model_copy(update={"complete": False, "exit_code": 3})
+    ended = {"exit_code": 3, "conclusion": "failure", "verdict": Outcome.REFUSED}
+    return found.model_copy(update={"complete": False, **ended})
 
 
 def cases(count: int) -> list[CaseResult]:

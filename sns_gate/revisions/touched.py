@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
+from sns_gate.revisions.checkout import Revision
+from sns_gate.revisions.outputs import is_output
 from sns_gate.revisions.repository import Repository
 
 
@@ -11,11 +14,14 @@ class TrackedFiles:
     """The tracked files of a working tree as they are now.
 
     Args:
-        root: of the tree, None for files that nobody can change meanwhile.
+        revision: that is measured, None for none; one that is not measured in place has files that
+            nobody else knows of.
+        outputs: files that this run writes, which are none of the code.
     """
 
-    def __init__(self, root: Path | None) -> None:
-        self._root = root
+    def __init__(self, revision: Revision | None = None, outputs: Collection[Path] = ()) -> None:
+        self._root = revision.repository if revision and revision.in_place else None
+        self._outputs = outputs
         self._before = self._state()
 
     def touched(self) -> tuple[str, ...]:
@@ -28,12 +34,17 @@ class TrackedFiles:
         """When each file unlike HEAD was written, and its size; None where it is gone."""
         if self._root is None:
             return {}
-        return {name: self._written(name) for name in Repository(self._root).changed_tracked()}
+        files = {name: self._root / name for name in Repository(self._root).changed_tracked()}
+        return {
+            name: _written(file)
+            for name, file in files.items()
+            if not is_output(file, self._outputs)
+        }
 
-    def _written(self, name: str) -> tuple[int, int] | None:
-        assert self._root is not None  # noqa: S101 (else there are no names)
-        try:
-            found = (self._root / name).lstat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size
+
+def _written(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.lstat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

@@ -47,10 +47,7 @@ class FunctionsRig:
         settings: that hold.
         devices: to measure on.
         roots: where each side's files are, one folder.
-        in_place: the working tree that is measured, which these need not have.
     """
-
-    in_place: Path | None = None
 
     def __init__(self, request: FunctionsRequest, settings: Settings, scratch: Path) -> None:
         self.settings = settings

@@ -86,12 +86,6 @@ class Rig:
                 f"compare; write a benchmark there or name another folder with --benchmarks DIR"
             )
 
-    @property
-    def in_place(self) -> Path | None:
-        """The user's working tree where that is measured; None where a checkout of our own is."""
-        candidate = self.sides["candidate"]
-        return candidate.repository if candidate.in_place else None
-
     @cached_property
     def devices(self) -> Devices:
         """To measure on; this machine's, so that nobody asks where launchers lead elsewhere."""
