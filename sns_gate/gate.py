@@ -29,7 +29,7 @@ from sns_gate.rig import (
     spread,
     unexplained,
 )
-from sns_gate.rig.heading import dirty, empty_submodules, header, info, several_bases
+from sns_gate.rig.heading import dirty, empty_submodules, header, info, several_bases, touched
 from sns_gate.rig.machine import short_file
 from sns_gate.session import CaseOutcome, Deadlines, Ledger, PlannedCase, Roster
 from sns_gate.types import (
@@ -199,7 +199,7 @@ def _judged(run: _Run) -> GateResult:
         with run.places.to_themselves(run.progress.stage):
             rounds = _measure_all(run)
             _confirm_slower(run, rounds)
-            run.ledger.disclose(_touched(run.files.touched()))
+            run.ledger.disclose(touched(run.files.touched()))
             _explain_changed(run, rounds)
     except (Terminated, KeyboardInterrupt) as error:
         run.ledger.cut_short(_ending(error))
@@ -208,22 +208,6 @@ def _judged(run: _Run) -> GateResult:
         run.ledger.cut_short(ExitCode.REFUSED)
         raise
     return run.ledger.close()
-
-
-def _touched(names: Sequence[str]) -> Iterator[Reason]:
-    """Says that the code under test was changed meanwhile, which takes no verdict away.
-
-    Else a change could keep itself from being called slower by writing to a file of its own.
-    """
-    if names:
-        few = 3
-        more = f" and {len(names) - few} more" if len(names) > few else ""
-        text = (
-            f"files of the candidate changed while it was measured ({', '.join(names[:few])}"
-            f"{more}), so workers that started later may have run other code; check again and "
-            f"leave them alone, or check a commit with --candidate"
-        )
-        yield Reason(code="changed-meanwhile", text=text)
 
 
 def _measure_all(run: _Run) -> list[_Round]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from sns_gate import __version__
@@ -79,3 +79,19 @@ def info(revision: Revision) -> RevisionInfo:
         dirty=revision.dirty,
         changed_files=revision.changed_files,
     )
+
+
+def touched(names: Sequence[str]) -> Iterator[Reason]:
+    """Says that the code under test was changed meanwhile, which takes no verdict away.
+
+    Else a change could keep itself from being called slower by writing to a file of its own.
+    """
+    if names:
+        few = 3
+        more = f" and {len(names) - few} more" if len(names) > few else ""
+        text = (
+            f"files of the candidate changed while it was measured ({', '.join(names[:few])}"
+            f"{more}), so workers that started later may have run other code; check again and "
+            f"leave them alone, or check a commit with --candidate"
+        )
+        yield Reason(code="changed-meanwhile", text=text)

@@ -94,23 +94,9 @@ class Machine:
         """
         start = time.monotonic()
         try:
-            return self._measured(case, pool, deadline_s, progress, cases)
+            pool.revive()
         except WorkerError as error:
-            if pool.closed:
-                raise
-            broken = broken_by(error)
-        return summarise(case, broken, self._expected(pool, cases), time.monotonic() - start)
-
-    def _measured(
-        self,
-        case: PlannedCase,
-        pool: WorkerPool,
-        deadline_s: float,
-        progress: Progress,
-        cases: int,
-    ) -> CaseOutcome:
-        start = time.monotonic()
-        pool.revive()
+            return self._broken(case, pool, error, cases)
         benchmark = case.spec.id.partition("[")[0]
         expected = self._expected(pool, cases)
         run = CaseRun(
@@ -134,12 +120,19 @@ class Machine:
         if outcome.result.verdict in (Verdict.BROKEN, Verdict.WRONG, Verdict.ADDED):
             return outcome
         try:
-            proven = pool.prove()
-        except WorkerError:  # lost since its last block; the others say what they loaded
-            pool.revive()
-            proven = pool.prove()
+            proven = _proof(pool)
+        except WorkerError as error:
+            return self._broken(case, pool, error, cases)
         silent = [side for side in case.proven if not proven.get(side)]
         return refuse_code(refuse_unlike(outcome, self._differing), silent)
+
+    def _broken(
+        self, case: PlannedCase, pool: WorkerPool, error: WorkerError, cases: int
+    ) -> CaseOutcome:
+        """What a case is for which there are no workers; where they were ended, that is raised."""
+        if pool.closed:
+            raise error
+        return summarise(case, broken_by(error), self._expected(pool, cases), 0.0)
 
     def _expected(self, pool: WorkerPool, cases: int) -> Expected:
         return Expected(
@@ -179,6 +172,15 @@ class Machine:
         """A side's toolchain on this device."""
         loaded = pool.first(side).loaded
         return fingerprint(loaded.fingerprint if loaded else {}, self._gpu)
+
+
+def _proof(pool: WorkerPool) -> dict[Side, tuple[str, ...]]:
+    """As ``WorkerPool.prove``, with new workers for those lost since their last block."""
+    try:
+        return pool.prove()
+    except WorkerError:
+        pool.revive()
+        return pool.prove()
 
 
 def _policy(settings: Settings, uuid: str | None) -> LockedClockPolicy | None:
