@@ -101,6 +101,7 @@ def test_the_token_of_a_checkout_is_dropped_and_one_that_stays_is_refused(
 ) -> None:
     folder = clone(origin)
     git(folder, "config", HEADER, "AUTHORIZATION: basic c2VjcmV0")
+    git(folder, "config", "http.extraheader", "AUTHORIZATION: basic c2VjcmV0")
     checkout = Checkout(folder)
     with pytest.raises(RefusedRun, match="persist-credentials: false"):
         checkout.credentials.require_none()
@@ -139,7 +140,7 @@ def test_whatever_else_git_would_prove_itself_with_is_refused(
 ) -> None:
     folder = clone(origin)
     file = folder / ".git" / place
-    file.parent.mkdir(parents=True, exist_ok=True)
+    (file.parent / "objects").mkdir(parents=True, exist_ok=True)
     git(folder, "config", "--file", str(file), name, value)
     credentials = Checkout(folder).credentials
     credentials.drop()
@@ -154,7 +155,11 @@ def test_whatever_else_git_would_prove_itself_with_is_refused(
 def test_the_token_of_a_submodule_is_dropped_too(origin: Path) -> None:
     folder = clone(origin)
     file = folder / ".git/modules/third/config"
-    file.parent.mkdir(parents=True)
+    (file.parent / "objects").mkdir(parents=True)
+    branch = file.parent / "refs/heads/config"
+    branch.parent.mkdir(parents=True)
+    branch.write_text("a" * 40)
+    (folder / ".git/modules/config/objects").mkdir(parents=True)
     git(folder, "config", "--file", str(file), HEADER, "AUTHORIZATION: basic c2VjcmV0")
     credentials = Checkout(folder).credentials
     with pytest.raises(RefusedRun):
@@ -205,6 +210,12 @@ def test_a_baseline_that_the_workflow_names_is_fetched(
     found = Checkout(folder).named(wanted if ref == "SHA" else ref)
     assert git(folder, "rev-parse", f"{found}^{{commit}}") == wanted
     assert shallow(folder) is bool(options)
+
+
+def test_a_baseline_before_this_commit_is_of_this_checkout(origin: Path) -> None:
+    folder = clone(origin)
+    git(folder, "switch", "--quiet", "--create", "topic", "HEAD^2")
+    assert Checkout(folder).named("HEAD^") == "HEAD^"
 
 
 @pytest.mark.parametrize("ref", ["nosuch", "--upload-pack=touch owned"])

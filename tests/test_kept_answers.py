@@ -16,6 +16,7 @@ from sns_gate import protocol
 from sns_gate.errors import CallRaised, WorkerDied, WorkerError, WorkerHung
 from sns_gate.protocol import Request
 from sns_gate.session.outputs import LostByRenewal, kept_answer
+from sns_gate.types import SIDES
 from sns_gate.worker import inputs
 from sns_gate.worker.inputs import reachable, renewed
 from sns_gate.worker.outputs import write_output
@@ -228,6 +229,17 @@ def test_what_other_values_do_to_a_worker_is_no_fault_of_its_code(
     )
     with pytest.raises(LostByRenewal) if lost else nullcontext():
         assert kept_answer(pair, 1, 1.0) is None
+
+
+def test_two_workers_that_other_values_end_are_no_fault_of_their_code() -> None:
+    def how(name: str) -> WorkerError:
+        return CallRaised(name, "device-side assert", "", fatal=True)
+
+    pair = tuple(
+        Failing(side, None, numbers=[1.0, 2.0, 3.0, 4.0], answer=sum, how=how) for side in SIDES
+    )
+    with pytest.raises(LostByRenewal):
+        kept_answer((pair[0], pair[1]), 1, 1.0)
 
 
 def test_a_call_that_ends_its_worker_on_other_values_is_judged_by_its_times(

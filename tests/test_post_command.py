@@ -96,8 +96,10 @@ def test_another_workflows_result_is_of_the_head_or_of_what_github_merged_it_int
     ran = command(hub, tmp_path, found=merged, event={"workflow_run": run}, **told_of)
     assert ran.code == code, ran.err
     assert len(ours(hub)) == len(hub.check_runs) == (code == 1)
-    base = FOUND.model_copy(update={"candidate": RevisionInfo(ref="x", commit=NEXT)})
-    assert command(hub, tmp_path, found=base, event={"workflow_run": run}, **told_of).code == 2
+    for commit in (NEXT, None):
+        base = FOUND.model_copy(update={"candidate": RevisionInfo(ref="x", commit=commit)})
+        ran = command(hub, tmp_path, found=base, event={"workflow_run": run}, **told_of)
+        assert ran.code == 2
 
 
 def test_where_nothing_was_measured_a_check_says_so(hub: FakeGitHub, tmp_path: Path) -> None:

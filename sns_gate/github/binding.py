@@ -21,7 +21,7 @@ def require_bound(result: GateResult, target: Target, api: Api) -> None:
         PostError: GitHub does not say.
     """
     commit = result.candidate.commit or ""
-    if commit in (target.sha, target.checkout) or _merges(commit, target.sha, api):
+    if commit and (commit in (target.sha, target.checkout) or _merges(commit, target.sha, api)):
         return
     judged = f"commit {commit[:9]}" if is_commit(commit) else "no commit"
     raise UsageError(

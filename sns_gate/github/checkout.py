@@ -74,7 +74,8 @@ class Checkout:
         """
         if ref.startswith("-"):
             raise RevisionError(f"'{ref}' is no revision; name a commit, a branch or a tag")
-        if _COMMIT.fullmatch(ref) and self._knows(ref):
+        of_this_checkout = ref in ("HEAD", "@") or any(sign in ref for sign in ("^", "~", "@{"))
+        if (of_this_checkout or _COMMIT.fullmatch(ref)) and self._knows(ref):
             return ref
         mend = "name a commit, a branch or a tag of this repository"
         try:

@@ -13,7 +13,7 @@ import git
 
 from sns_gate.errors import RefusedRun
 
-_HEADER = re.compile(r"http\..*\.extraheader", re.DOTALL)
+_HEADER = re.compile(r"http\.(.*\.)?extraheader", re.DOTALL)
 _INCLUDE = re.compile(r"includeif\..*\.path", re.DOTALL)
 _HELPER = re.compile(r"credential\.(.*\.)?helper", re.DOTALL)
 _ADDRESS = re.compile(r"(?:remote|submodule)\..*\.(?:push)?url", re.DOTALL)
@@ -93,12 +93,18 @@ class Credentials:
 
     def _settings(self) -> Iterator[_Setting]:
         places: list[tuple[str, ...]] = [("--local",)]
-        places += [("--file", str(path)) for path in sorted(self._modules.rglob("config"))]
+        # A module may have any name, and so may a branch in it.
+        found = (path for path in sorted(self._modules.rglob("config")) if _is_of_git(path))
+        places += [("--file", str(path)) for path in found]
         for place in places:
             listed = str(self._git.config(*place, "--list", "--null", "--includes"))
             for entry in filter(None, listed.split("\0")):
                 name, _, value = entry.partition("\n")
                 yield _Setting(place, name, value)
+
+
+def _is_of_git(config: Path) -> bool:
+    return config.is_file() and (config.parent / "objects").is_dir()
 
 
 def _folded(name: str) -> str:

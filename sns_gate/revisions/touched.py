@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+from sns_gate.errors import RevisionError
 from sns_gate.revisions.checkout import Revision
 from sns_gate.revisions.outputs import is_output
 from sns_gate.revisions.repository import Repository
@@ -25,8 +26,11 @@ class TrackedFiles:
         self._before = self._state()
 
     def touched(self) -> tuple[str, ...]:
-        """Those that have been written, removed or restored since, sorted."""
-        now = self._state()
+        """Those that have been written, removed or restored since, sorted; none if git fails."""
+        try:
+            now = self._state()
+        except RevisionError:  # it is beside the measurement
+            return ()
         names = self._before.keys() | now.keys()
         return tuple(sorted(n for n in names if self._before.get(n) != now.get(n)))
 

@@ -236,7 +236,8 @@ class BothRaised(CallRaised):
     """
 
     def __init__(self, baseline: CallRaised, candidate: CallRaised) -> None:
-        super().__init__("both sides", candidate.text, candidate.traceback)
+        fatal = baseline.fatal or candidate.fatal
+        super().__init__("both sides", candidate.text, candidate.traceback, fatal=fatal)
         self.baseline = baseline
         self.candidate = candidate
 

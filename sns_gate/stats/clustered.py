@@ -210,6 +210,8 @@ def spread(
     workers = np.hstack(designs)
     about_workers, freedom_there = _unexplained(residuals, workers)
     about_all, freedom = _unexplained(residuals, np.hstack([workers, _design(placements)]))
+    if freedom == 0:  # two placements leave nothing beside their own difference
+        about_all, freedom = about_workers, freedom_there
     noise = about_all / freedom / count if freedom > 0 else 0.0 * parts[0]
     between = freedom_there - freedom
     placement = _of_placements(about_workers - about_all, between, noise * count, freedom) / count
