@@ -112,6 +112,20 @@ def test_where_nothing_was_measured_a_check_says_so(hub: FakeGitHub, tmp_path: P
     assert command(hub, tmp_path, written="-").code == 2
 
 
+def test_a_result_takes_the_place_of_its_lack_and_not_the_other_way(
+    hub: FakeGitHub, tmp_path: Path
+) -> None:
+    """A run that was cancelled may post after the one that took its place has begun."""
+    command(hub, tmp_path, "--missing-fails", written="-")
+    command(hub, tmp_path, GITHUB_RUN_ID="2")
+    assert "slower than" in ours(hub)[0]
+    ran = command(hub, tmp_path, "--missing-fails", written="-", GITHUB_RUN_ID="3")
+    assert ran.code == 3
+    assert len(ours(hub)) == 1
+    assert "slower than" in ours(hub)[0]
+    assert list(hub.check_runs.values())[-1].conclusion == "failure"
+
+
 def test_a_name_that_no_comment_is_found_by_is_refused(hub: FakeGitHub, tmp_path: Path) -> None:
     ran = command(hub, tmp_path, "--name", "gate (H100)")
     assert ran.code == 2

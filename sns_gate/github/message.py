@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from sns_gate.github.event import Target
 from sns_gate.plain import plain
@@ -19,6 +18,8 @@ _LEVELS = {
     Verdict.REFUSED: "warning",
     Verdict.INCONCLUSIVE: "notice",
 }
+#: Before any check, so that the lack of a result takes no result's place, and any takes its.
+_NEVER = "1970-01-01T00:00:00+00:00"
 _NO_RESULT = (
     "### 🔴 There is no result, so this is no pass.\n\nThe job that measures left none: it ended "
     "before its check began, was cancelled, never ran, or what several left does not fit together. "
@@ -66,7 +67,7 @@ def of_no_result(target: Target) -> Message:
         title="no result",
         text=f"{_NO_RESULT}{link}",
         conclusion="failure",
-        begun_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        begun_at=_NEVER,
         complete=False,
     )
 

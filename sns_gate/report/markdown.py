@@ -100,7 +100,10 @@ def _bytes(text: str) -> int:
 
 
 def _opening(result: GateResult, run_url: str) -> str:
-    lines = [f"### {_title_mark(result)} {_headline(result)}", _in_short(result, run_url)]
+    lines = [
+        f"### {_title_mark(result)} {words.headline(result, code)}",
+        _in_short(result, run_url),
+    ]
     lines += _acceptances(result)
     lines += [f"> {_sentence(reason)}" for reason in result.disclosures if reason.code in _UP_FRONT]
     return "\n\n".join(filter(None, lines))
@@ -112,10 +115,6 @@ def _title_mark(result: GateResult) -> str:
     doubtful = any(case.verdict in _DOUBTFUL for case in result.cases)
     compared = result.conclusion == "success" and result.cases and result.exit_code == 0
     return "🟢" if compared and not doubtful and not result.accepted else "🟡"
-
-
-def _headline(result: GateResult) -> str:
-    return words.headline(result, code)
 
 
 def _in_short(result: GateResult, run_url: str) -> str:
