@@ -38,7 +38,7 @@ class Pin:
 
 
 #: This action's own address, and the commit that workflows of this version use.
-ACTION = Pin("sns-gate/sns-gate", "11922937d8bbc71a7d12173d46139fb577909975", "v0.1.0")
+ACTION = Pin("sns-gate/sns-gate", "f3dadcc0e06c2a679e9960671ac6ca7f21810ce8", "v0.1.0")
 CHECKOUT = Pin("actions/checkout", "11bd71901bbe5b1630ceea73d27597364c9af683", "v4.2.2")
 UPLOAD = Pin("actions/upload-artifact", "ea165f8d65b6e75b540449e92b4886f43607fa02", "v4.6.2")
 DOWNLOAD = Pin("actions/download-artifact", "d3f86a106a0bac45b974a628896c90dbdf5c8093", "v4.3.0")
